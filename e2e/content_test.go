@@ -101,6 +101,18 @@ func TestSecretsAreTakenOut(t *testing.T) {
 	if got := s.says(session, "print(open('key.txt').read() == key)\n{'k': key}"); got != "True\n" {
 		t.Errorf("code itself has %q", got)
 	}
+	const odd = "import IPython\nprint('\\x1b[31m' + key + '\\x1b[0m')\nIPython.display.display({'text/plain': 'x', 'text/' + key: 'y'}, raw=True, metadata={'a': {key: [key]}})\nraise type(key, (Exception,), {})('x')"
+	s.must(http.MethodPost, "/api/v1/sessions/"+session+"/executions", map[string]any{"code": odd}, &e)
+	all = ""
+	for _, event := range e.Events {
+		all += string(event)
+	}
+	if strings.Contains(all, key) || e.Redacted["aws-access-key"] < 5 || !strings.Contains(all, `"text/[redacted aws-access-key]":"y"`) {
+		t.Errorf("in odd places: %v: %.2000s", e.Redacted, all)
+	}
+	if seen := s.must(http.MethodGet, "/api/v1/sessions/"+session+"/kernels/main/variables", nil, nil); strings.Contains(string(seen.body), key) || !strings.Contains(string(seen.body), "[redacted aws-access-key]") {
+		t.Errorf("the variables: %s", seen.body)
+	}
 	off := startServer(t, t.TempDir(), testKey(t), "COVE_PACKAGES=minimal", "COVE_REDACT=off")
 	if got := off.says(off.session(), made+"print(key)"); got != key+"\n" {
 		t.Errorf("where nothing is taken out: %q", got)

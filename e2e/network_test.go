@@ -169,6 +169,10 @@ func TestCredentialsOfASession(t *testing.T) {
 	testneeds.FullTier(t)
 	const secret = "sk-the-secret-of-this-test"
 	in, trusts := newTrusted(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/repeat" {
+			_, _ = fmt.Fprint(w, r.Header.Get("Authorization"))
+			return
+		}
 		_, _ = fmt.Fprintf(w, "%v %s", r.Header.Get("Authorization") == "Bearer "+secret, r.Proto)
 	})
 	name, _, _ := strings.Cut(in.host, ":")
@@ -209,6 +213,10 @@ func TestCredentialsOfASession(t *testing.T) {
 		t.Errorf("the session is %s", reply.body)
 	}
 	answers(s.says(made.ID, ask))
+	repeat := "import urllib.request\nprint(urllib.request.urlopen('https://" + in.host + "/repeat', timeout=60).read().decode())"
+	if got := s.says(made.ID, repeat); got != "[redacted credential]\n" {
+		t.Errorf("what the host repeats is %q", got)
+	}
 	s.must(http.MethodPost, "/api/v1/sessions/"+made.ID+"/fork", nil, &forked)
 	s.must(http.MethodPost, "/api/v1/sessions/"+made.ID+"/pause", nil, nil)
 	answers(s.says(forked.ID, ask))

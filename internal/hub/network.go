@@ -10,6 +10,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/egress"
 	"cove/internal/problem"
+	"cove/internal/redact"
 	"cove/internal/telemetry"
 )
 
@@ -116,6 +117,9 @@ func (h *Hub) networkFor(ctx context.Context, who auth.Principal, n *Network) er
 
 // giveNetwork gives a session in memory the network that its record says. loaded says that it has just come into memory, so that its bytes are counted anew.
 func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen *outbound, loaded bool) error {
+	if row.Secrets != nil {
+		seen.setOwn(row.Secrets.Credentials)
+	}
 	if row.Network == nil || len(row.Network.Allow) == 0 {
 		return live.SetNetwork(ctx, nil)
 	}
@@ -176,6 +180,24 @@ type outbound struct {
 
 	mu     sync.Mutex
 	newest []egress.Event // the oldest first
+	own    *redact.Values // the credentials, which a host may repeat to the session; nil: none
+}
+
+// setOwn notes the credentials of the session.
+func (o *outbound) setOwn(all []egress.Credential) {
+	var values []string
+	for _, c := range all {
+		values = append(values, c.Value)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.own = redact.NewValues(values...)
+}
+
+func (o *outbound) credentials() *redact.Values {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.own
 }
 
 func (o *outbound) add(e egress.Event) {

@@ -61,6 +61,18 @@ func (h *Hub) redaction(ctx context.Context, project, key string) redact.Kinds {
 	return r.kinds()
 }
 
+// redactionIn is redaction for what a session says: the credentials that the host adds to its requests are taken out in any case.
+func (h *Hub) redactionIn(ctx context.Context, project, key, session string) redact.Kinds {
+	k := h.redaction(ctx, project, key)
+	h.mu.Lock()
+	s := h.seats[session]
+	h.mu.Unlock()
+	if s != nil {
+		k.Own = s.outbound.credentials()
+	}
+	return k
+}
+
 // redactor takes things out of the events of one execution. It is used by one goroutine.
 type redactor struct {
 	kinds   redact.Kinds
@@ -71,7 +83,7 @@ type redactor struct {
 
 // redacting returns an emitter in the place of emit, and what has to be called at the end: it emits what was held back, and returns the counts.
 func (h *Hub) redacting(t *liveExecution, emit emitter) (emitter, func() redact.Counts) {
-	kinds := h.redaction(t.ctx, t.project, t.key)
+	kinds := h.redactionIn(t.ctx, t.project, t.key, t.session)
 	if kinds.None() {
 		return emit, func() redact.Counts { return nil }
 	}
@@ -130,13 +142,13 @@ func (r *redactor) flush(ctx context.Context, but string) error {
 func (r *redactor) whole(event Event) Event {
 	switch e := event.(type) {
 	case kernel.Display:
-		e.Data, e.Told = r.bundle(e.Data), r.told(e.Told)
+		e.Data, e.Metadata, e.Told = r.bundle(e.Data), r.metadata(e.Metadata), r.told(e.Told)
 		return e
 	case kernel.Result:
-		e.Data, e.Told = r.bundle(e.Data), r.told(e.Told)
+		e.Data, e.Metadata, e.Told = r.bundle(e.Data), r.metadata(e.Metadata), r.told(e.Told)
 		return e
 	case kernel.Error:
-		e.Value, e.Hint = r.text(e.Value), r.text(e.Hint)
+		e.Name, e.Value, e.Hint = r.text(e.Name), r.text(e.Value), r.text(e.Hint)
 		// A private key is on several lines.
 		e.Traceback = strings.Split(r.text(strings.Join(e.Traceback, "\n")), "\n")
 		return e
@@ -154,6 +166,14 @@ func (r *redactor) text(s string) string {
 	out, counts := r.kinds.String(s)
 	r.counts.Add(counts)
 	return out
+}
+
+func (r *redactor) metadata(m map[string]any) map[string]any {
+	if out, counts := r.kinds.Any(m); counts != nil {
+		r.counts.Add(counts)
+		return out.(map[string]any)
+	}
+	return m
 }
 
 func (r *redactor) told(t kernel.Told) kernel.Told {
@@ -185,6 +205,10 @@ func (r *redactor) bundle(data kernel.Bundle) kernel.Bundle {
 				}
 			}
 		}
+		if shown, found := r.kinds.String(mime); found != nil {
+			r.counts.Add(found)
+			mime = shown
+		}
 		out[mime] = value
 		for name, n := range counts {
 			most[name] = max(most[name], n)
@@ -195,8 +219,8 @@ func (r *redactor) bundle(data kernel.Bundle) kernel.Bundle {
 }
 
 // redactTold takes things out of what a model is told of files.
-func (h *Hub) redactTold(ctx context.Context, project, key string, told []workspace.Told) []workspace.Told {
-	kinds := h.redaction(ctx, project, key)
+func (h *Hub) redactTold(ctx context.Context, t Turn, told []workspace.Told) []workspace.Told {
+	kinds := h.redactionIn(ctx, t.Project, t.Key, t.Session)
 	if kinds.None() {
 		return told
 	}
@@ -209,4 +233,40 @@ func (h *Hub) redactTold(ctx context.Context, project, key string, told []worksp
 		}
 	}
 	return out
+}
+
+// redactVariables takes things out of what is shown of variables.
+func redactVariables(k redact.Kinds, v kernel.Variables) kernel.Variables {
+	for i := range v.Items {
+		one := &v.Items[i]
+		one.Preview, _ = k.String(one.Preview)
+		one.Type, _ = k.String(one.Type)
+	}
+	return v
+}
+
+func redactTable(k redact.Kinds, t kernel.Table) kernel.Table {
+	for i := range t.Columns {
+		t.Columns[i].Name, _ = k.String(t.Columns[i].Name)
+	}
+	for i := range t.Index {
+		t.Index[i], _ = k.String(t.Index[i])
+	}
+	t.IndexName, _ = k.String(t.IndexName)
+	for _, row := range t.Rows {
+		for i := range row {
+			row[i], _ = k.Any(row[i])
+		}
+	}
+	return t
+}
+
+func redactProfile(k redact.Kinds, p kernel.Profile) kernel.Profile {
+	p.Name, _ = k.String(p.Name)
+	p.Min, _ = k.Any(p.Min)
+	p.Max, _ = k.Any(p.Max)
+	for i := range p.Common {
+		p.Common[i].Value, _ = k.String(p.Common[i].Value)
+	}
+	return p
 }

@@ -194,7 +194,8 @@ func (s *stepper) leave() {
 
 // Variables returns the variables of the session's kernel.
 func (s *stepper) Variables(ctx context.Context) (kernel.Variables, error) {
-	return s.Live.Variables(ctx, kernel.Main)
+	v, err := s.Live.Variables(ctx, kernel.Main)
+	return redactVariables(s.h.redactionIn(ctx, s.turn.Project, s.turn.Key, s.turn.Session), v), err
 }
 
 // Tell looks at files for the prompt. A sandbox that is lost meanwhile is told of with the next execution.
@@ -202,5 +203,5 @@ func (s *stepper) Tell(ctx context.Context, paths []string) ([]workspace.Told, e
 	ctx, over := telemetry.Span(ctx, spanLook)
 	told, err := s.Live.Tell(ctx, paths)
 	over(err)
-	return s.h.redactTold(ctx, s.turn.Project, s.turn.Key, told), err
+	return s.h.redactTold(ctx, s.turn, told), err
 }

@@ -12,11 +12,12 @@ import (
 // lookTime bounds a look at variables: the interpreter can do nothing else meanwhile.
 const lookTime = 20 * time.Second
 
-// Variables returns the variables of a kernel, without modules, functions and classes. Needs auth.SessionsRead. A problem with code "session_busy" says that the kernel
+// Variables returns the variables of a kernel, without modules, functions and classes, and without what is redacted. Needs auth.SessionsRead. A problem with code "session_busy" says that the kernel
 // runs code.
 func (h *Hub) Variables(ctx context.Context, who auth.Principal, session, name string) (v kernel.Variables, err error) {
 	err = h.inspect(ctx, who, auth.SessionsRead, session, name, func(ctx context.Context, l Live) error {
 		v, err = l.Variables(ctx, name)
+		v = redactVariables(h.redactionIn(ctx, who.Project, who.Key, session), v)
 		return err
 	})
 	return v, err
@@ -26,6 +27,7 @@ func (h *Hub) Variables(ctx context.Context, who auth.Principal, session, name s
 func (h *Hub) Table(ctx context.Context, who auth.Principal, session, name string, q kernel.TableQuery) (t kernel.Table, err error) {
 	err = h.inspect(ctx, who, auth.SessionsRead, session, name, func(ctx context.Context, l Live) error {
 		t, err = l.Table(ctx, name, q)
+		t = redactTable(h.redactionIn(ctx, who.Project, who.Key, session), t)
 		return err
 	})
 	return t, err
@@ -35,6 +37,7 @@ func (h *Hub) Table(ctx context.Context, who auth.Principal, session, name strin
 func (h *Hub) Profile(ctx context.Context, who auth.Principal, session, name, table string, column int) (p kernel.Profile, err error) {
 	err = h.inspect(ctx, who, auth.SessionsRead, session, name, func(ctx context.Context, l Live) error {
 		p, err = l.Profile(ctx, name, table, column)
+		p = redactProfile(h.redactionIn(ctx, who.Project, who.Key, session), p)
 		return err
 	})
 	return p, err
@@ -63,6 +66,7 @@ func (h *Hub) IsComplete(ctx context.Context, who auth.Principal, session, name,
 func (h *Hub) Describe(ctx context.Context, who auth.Principal, session, name, code string, cursor int) (text string, err error) {
 	err = h.inspect(ctx, who, auth.SessionsExecute, session, name, func(ctx context.Context, l Live) error {
 		text, err = l.Describe(ctx, name, code, cursor)
+		text, _ = h.redactionIn(ctx, who.Project, who.Key, session).String(text)
 		return err
 	})
 	return text, err

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"hash/crc32"
 	"strings"
+	"sync"
 )
 
 // form is a thing that is known by a text in it. match returns where the thing is whose text stands at a place; an empty range: it is none.
@@ -25,7 +26,9 @@ var (
 	alnum   = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 	upper   = set("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 	hex     = set("0123456789abcdef")
+	anyHex  = set("0123456789abcdefABCDEF")
 	urlSafe = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+	dotted  = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.=")
 	base    = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+/=")
 	inToken = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./+=:@%~")
 )
@@ -40,15 +43,48 @@ func set(chars string) (out [256]bool) {
 // after returns a match of an anchor followed by least to most bytes of a set, which nothing of the set precedes or follows.
 func after(anchor string, of *[256]bool, least, most int) func([]byte, int) (int, int) {
 	return func(text []byte, at int) (int, int) {
-		if at > 0 && urlSafe[text[at-1]] {
+		if inWord(text, at) {
 			return 0, 0
 		}
 		end := run(text, at+len(anchor), of)
+		for of['.'] && end > at && text[end-1] == '.' {
+			end-- // of the sentence
+		}
 		if n := end - at - len(anchor); n < least || n > most || end < len(text) && urlSafe[text[end]] {
 			return 0, 0
 		}
 		return at, end
 	}
+}
+
+// inWord says whether a place is within a word. What ends an escape sequence is no part of one.
+func inWord(text []byte, at int) bool {
+	return at > 0 && urlSafe[text[at-1]] && !escaped(text[:at])
+}
+
+// escaped says whether a text ends with an escape sequence: with a colour of a terminal, also one that is written out (\x1b[31m), or with one of those of JSON and Python (\n).
+func escaped(text []byte) bool {
+	const longest = 20
+	last := len(text) - 1
+	if last > 0 && strings.IndexByte("nrtbf", text[last]) >= 0 && text[last-1] == '\\' {
+		return len(bytes.TrimRight(text[:last], `\`))%2 != last%2 // an even number of them stands for themselves
+	}
+	if last < 0 || text[last] < '@' { // a sequence ends with a letter or one of the signs among them
+		return false
+	}
+	i := last - 1
+	for i > 0 && last-i < longest && (text[i] >= '0' && text[i] <= '9' || text[i] == ';' || text[i] == ':') {
+		i--
+	}
+	if i < 1 || text[i] != '[' {
+		return false
+	}
+	for _, escape := range []string{"\x1b", `\x1b`, `\x1B`, `\u001b`, `\u001B`, `\033`, `\e`} {
+		if bytes.HasSuffix(text[:i], []byte(escape)) {
+			return true
+		}
+	}
+	return false
 }
 
 // run returns where the bytes of a set end.
@@ -83,7 +119,7 @@ func base62(n uint32) string {
 }
 
 // forms are all forms of secrets.
-var forms = []form{
+var forms = append([]form{
 	{"aws-access-key", "AKIA", after("AKIA", &upper, 16, 16)},
 	{"aws-access-key", "ASIA", after("ASIA", &upper, 16, 16)},
 	{"github-token", "ghp_", checked("ghp_")},
@@ -93,30 +129,53 @@ var forms = []form{
 	{"github-token", "ghr_", checked("ghr_")},
 	{"github-token", "github_pat_", after("github_pat_", &urlSafe, 82, 82)},
 	{"npm-token", "npm_", checked("npm_")},
-	{"gitlab-token", "glpat-", after("glpat-", &urlSafe, 20, 60)},
-	{"pypi-token", "pypi-AgEIcHlwaS5vcmc", after("pypi-AgEIcHlwaS5vcmc", &urlSafe, 50, 400)},
 	{"openai-key", "T3BlbkFJ", openAI},
-	{"anthropic-key", "sk-ant-", after("sk-ant-", &urlSafe, 80, 200)},
-	{"openrouter-key", "sk-or-v1-", after("sk-or-v1-", &hex, 64, 64)},
-	{"huggingface-token", "hf_", after("hf_", &alnum, 34, 40)},
-	{"google-api-key", "AIza", after("AIza", &urlSafe, 35, 35)},
-	{"google-client-secret", "GOCSPX-", after("GOCSPX-", &urlSafe, 28, 28)},
-	{"google-token", "ya29.", after("ya29.", &urlSafe, 60, 500)},
-	{"slack-token", "xoxb-", after("xoxb-", &urlSafe, 20, 200)},
-	{"slack-token", "xoxp-", after("xoxp-", &urlSafe, 20, 200)},
-	{"slack-token", "xapp-", after("xapp-", &urlSafe, 40, 200)},
 	{"slack-webhook", "hooks.slack.com/services/T", slackHook},
-	{"stripe-key", "sk_live_", after("sk_live_", &alnum, 20, 120)},
-	{"stripe-key", "rk_live_", after("rk_live_", &alnum, 20, 120)},
 	{"sendgrid-key", "SG.", sendGrid},
-	{"digitalocean-token", "dop_v1_", after("dop_v1_", &hex, 64, 64)},
-	{"databricks-token", "dapi", after("dapi", &hex, 32, 32)},
 	{"azure-storage-key", "AccountKey=", storageKey},
 	{"telegram-token", ":AA", telegram},
 	{"jwt", "eyJ", jwt},
 	{privateKey, keyBegin, pem},
 	{"password-in-address", "://", addressed},
-	{"cove-key", "cove_", after("cove_", &urlSafe, 50, 90)},
+}, formsOfTokens()...)
+
+// table has the forms by the first two bytes of their anchors.
+type table struct {
+	group [1 << 16]uint16 // by these two bytes; 0: none
+	forms [][]form
+}
+
+var byAnchor = sync.OnceValue(func() *table {
+	t := &table{forms: [][]form{nil}}
+	for _, f := range forms {
+		pair := pairAt([]byte(f.anchor), 0)
+		if t.group[pair] == 0 {
+			t.group[pair] = uint16(len(t.forms)) //nolint:gosec // there are fewer forms than that
+			t.forms = append(t.forms, nil)
+		}
+		t.forms[t.group[pair]] = append(t.forms[t.group[pair]], f)
+	}
+	return t
+})
+
+func pairAt(text []byte, at int) uint16 { return uint16(text[at])<<8 | uint16(text[at+1]) }
+
+// find calls found with where each form is.
+func (t *table) find(text []byte, found func(from, to int, name string)) {
+	for at := 0; at+1 < len(text); at++ {
+		group := t.group[pairAt(text, at)]
+		if group == 0 {
+			continue
+		}
+		for _, f := range t.forms[group] {
+			if len(text)-at < len(f.anchor) || string(text[at:at+len(f.anchor)]) != f.anchor {
+				continue
+			}
+			if from, to := f.match(text, at); to > from {
+				found(from, to, f.name)
+			}
+		}
+	}
 }
 
 // openAI matches a key of OpenAI's around the text that all of them have in the middle.
@@ -146,7 +205,7 @@ func slackHook(text []byte, at int) (int, int) {
 
 func sendGrid(text []byte, at int) (int, int) {
 	first := run(text, at+3, &urlSafe)
-	if at > 0 && alnum[text[at-1]] || first-at-3 != 22 || first >= len(text) || text[first] != '.' {
+	if inWord(text, at) && text[at-1] != '_' && text[at-1] != '-' || first-at-3 != 22 || first >= len(text) || text[first] != '.' {
 		return 0, 0
 	}
 	if to := run(text, first+1, &urlSafe); to-first-1 == 43 {
@@ -178,7 +237,7 @@ func telegram(text []byte, at int) (int, int) {
 
 // jwt matches three parts of which the first is a JSON object that names an algorithm.
 func jwt(text []byte, at int) (int, int) {
-	if at > 0 && urlSafe[text[at-1]] {
+	if inWord(text, at) {
 		return 0, 0
 	}
 	head := run(text, at, &urlSafe)

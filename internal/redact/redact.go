@@ -2,13 +2,15 @@
 // accounts and people, e-mail addresses and what looks like the value of a password. It says how many of each it has taken out, and never what they were.
 //
 // What it looks for is what services publish about the form of their keys (GitHub's and npm's checksums: github.blog, "Behind GitHub's new authentication token formats", 2021; ISO/IEC 7812 and 7064, ISO 13616, GB 11643)
-// and the common ground of the scanners Gitleaks, TruffleHog and detect-secrets. A form that others share is left out: a false alarm spoils somebody's result.
+// the rules of Gitleaks, see tokens.go, and the common ground of the scanners TruffleHog and detect-secrets. A form that others share is left out: a false alarm spoils somebody's result.
 package redact
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Kinds say what is taken out.
@@ -18,10 +20,64 @@ type Kinds struct {
 	Cards   bool // of credit, by range and checksum
 	People  bool // identity numbers (US, China), IBANs
 	Emails  bool
+
+	Own *Values // these besides; nil: none
+}
+
+// Values are texts that are secrets themselves, such as the credentials of a session.
+type Values struct{ all []string }
+
+// shortestValue is how long a text has to be at least: shorter ones are parts of other words.
+const shortestValue = 8
+
+// NewValues returns the texts that are long enough, and where one has words, as "Bearer ..." has, the last one besides; nil: there is none.
+func NewValues(texts ...string) *Values {
+	v := &Values{}
+	for _, text := range texts {
+		for _, one := range []string{text, text[strings.LastIndexByte(text, ' ')+1:]} {
+			if len(one) >= shortestValue && !slices.Contains(v.all, one) {
+				v.all = append(v.all, one)
+			}
+		}
+	}
+	if len(v.all) == 0 {
+		return nil
+	}
+	return v
+}
+
+// begun returns how many bytes at the end of a text are the beginning of a value that does not end there.
+func (v *Values) begun(text []byte) (most int) {
+	if v == nil {
+		return 0
+	}
+	for _, value := range v.all {
+		for n := min(len(value)-1, len(text)); n > most; n-- {
+			if string(text[len(text)-n:]) == value[:n] {
+				most = n
+			}
+		}
+	}
+	return most
 }
 
 // None says whether nothing is taken out.
 func (k Kinds) None() bool { return k == Kinds{} }
+
+// whole returns how many bytes at the end of a text to keep, so that no value is cut in two: keep or more.
+func (v *Values) whole(text []byte, keep int) int {
+	if v == nil {
+		return keep
+	}
+	for _, value := range v.all {
+		cut := len(text) - keep
+		from := max(0, cut-len(value)+1)
+		if i := bytes.Index(text[from:], []byte(value)); i >= 0 && from+i < cut {
+			keep = len(text) - from - i
+		}
+	}
+	return keep
+}
 
 // Counts is how many of each kind of thing were taken out, by name.
 type Counts map[string]int
@@ -69,17 +125,58 @@ func (k Kinds) String(text string) (string, Counts) {
 	return string(out), counts
 }
 
+// Any is Text for each text of a JSON value, decoded or not, those of keys included. What is changed is a copy.
+func (k Kinds) Any(value any) (any, Counts) {
+	counts := Counts{}
+	var walk func(v any) any
+	text := func(s string) string {
+		out, found := k.String(s)
+		counts.Add(found)
+		return out
+	}
+	walk = func(v any) any {
+		switch v := v.(type) {
+		case string:
+			return text(v)
+		case json.RawMessage:
+			out, found := k.Text(v)
+			counts.Add(found)
+			if found != nil && !json.Valid(out) { // a find that reached over the end of a text
+				out = []byte(`"[redacted]"`)
+			}
+			return json.RawMessage(out)
+		case []any:
+			out := make([]any, len(v))
+			for i, one := range v {
+				out[i] = walk(one)
+			}
+			return out
+		case map[string]any:
+			out := make(map[string]any, len(v))
+			for key, one := range v {
+				out[text(key)] = walk(one)
+			}
+			return out
+		}
+		return v
+	}
+	out := walk(value)
+	if len(counts) == 0 {
+		return value, nil
+	}
+	return out, counts
+}
+
 // find returns what is to be taken out, by its place; of two at one place the longer one first.
 func (k Kinds) find(text []byte) (spans []span) {
 	add := func(from, to int, name string) { spans = append(spans, span{from, to, name}) }
-	if k.Secrets {
-		for _, form := range forms {
-			each(text, form.anchor, func(at int) {
-				if from, to := form.match(text, at); to > from {
-					add(from, to, form.name)
-				}
-			})
+	if k.Own != nil {
+		for _, value := range k.Own.all {
+			each(text, value, func(at int) { add(at, at+len(value), "credential") })
 		}
+	}
+	if k.Secrets {
+		byAnchor().find(text, add)
 	}
 	if k.Guesses {
 		guesses(text, add)
@@ -216,6 +313,13 @@ func (s *Stream) sweep(text []byte, fresh int) []byte {
 
 // tail returns how many bytes at the end of a text may be the beginning of something. What people wait for, such as a prompt without an end of line, is not held back.
 func (s *Stream) tail(text []byte, large bool) int {
+	return s.Own.whole(text, max(s.tailOfForm(text, large), s.Own.begun(text)))
+}
+
+func (s *Stream) tailOfForm(text []byte, large bool) int {
+	if escaped(text) {
+		return 0 // what comes next begins anew
+	}
 	n := 0
 	digit := false
 	for n < len(text) && n < longestHeld && inToken[text[len(text)-1-n]] {
@@ -227,10 +331,31 @@ func (s *Stream) tail(text []byte, large bool) int {
 	if line := bytes.LastIndex(text, []byte(keyBegin)); s.Secrets && line >= 0 && len(text)-line < longestKeyLine && !bytes.Contains(text[line+len(keyBegin):], []byte("-----")) {
 		return len(text) - line
 	}
-	if n >= longestHeld || !large && !digit && n < 16 && !begins(end) {
+	escape := escapeBefore(text[:len(text)-n])
+	if n >= longestHeld || !large && !digit && n < 16 && escape == 0 && !begins(end) {
 		return 0
 	}
-	return n
+	return n + escape
+}
+
+// escapeBefore returns how many bytes at the end of a text belong to an escape sequence that goes on behind them; see escaped.
+func escapeBefore(text []byte) int {
+	const longest = 20
+	from := max(0, len(text)-longest)
+	i := len(text)
+	for i > from && (text[i-1] >= '0' && text[i-1] <= '9' || text[i-1] == ';' || text[i-1] == ':') {
+		i--
+	}
+	if i > from && text[i-1] == '[' {
+		for i--; i > from && alnum[text[i-1]]; i-- {
+		}
+	} else if i < len(text) {
+		return 0
+	}
+	if i > from && (text[i-1] == '\x1b' || text[i-1] == '\\') {
+		return len(text) - i + 1
+	}
+	return 0
 }
 
 // begins says whether a text may be the beginning of a form.
