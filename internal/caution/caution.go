@@ -100,7 +100,7 @@ func Look(code string) []Finding {
 	if len(code) > longestCode {
 		code = code[:longestCode]
 	}
-	l := &look{names: map[string]string{}, from: map[string]string{}}
+	l := &look{names: map[string]string{}, from: map[string]string{}, quiet: map[int]bool{}}
 	l.tokens = read(code)
 	l.walk()
 	if i := strings.IndexFunc(code, turnsText); i >= 0 {

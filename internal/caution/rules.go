@@ -99,8 +99,17 @@ func (l *look) call(full string, line, at int) {
 			}
 		}
 	}
-	if full == "shutil.rmtree" && l.at(at+1).kind == text && (everything(l.at(at + 1).text)) {
-		l.find(Destroys, line, full)
+	if full == "shutil.rmtree" {
+		if path, whole := l.joined(at+1, stop); whole && stop > at+1 && everything(path) {
+			l.find(Destroys, line, full)
+		}
+	}
+	l.shown(full, at, stop)
+	if joins(full) {
+		l.paths(at+1, stop, line)
+	}
+	if full == "open" || full == "io.open" {
+		l.opens(at, stop, line)
 	}
 	if full == "os.fork" && l.loops(at) {
 		l.find(Floods, line, full)
@@ -235,6 +244,7 @@ var marks = []mark{
 	{"discord.com/api/webhooks", SendsAway}, {"discordapp.com/api/webhooks", SendsAway}, {"api.telegram.org/bot", SendsAway}, {"webhook.site", SendsAway}, {".oastify.com", SendsAway}, {"burpcollaborator", SendsAway}, {"interact.sh", SendsAway},
 	{".pipedream.net", SendsAway}, {"requestbin", SendsAway}, {".ngrok", SendsAway}, {"pastebin.com/raw", SendsAway}, {"transfer.sh", SendsAway}, {"file.io", SendsAway}, {".oast.", SendsAway}, {"local storage/leveldb", ReadsCredentials},
 	{"169.254.169.254", AsksMetadata}, {"metadata.google.internal", AsksMetadata}, {"169.254.170.2", AsksMetadata}, {"100.100.100.200", AsksMetadata}, {"metadata.azure", AsksMetadata}, {"fd00:ec2::254", AsksMetadata},
+	{"://2852039166", AsksMetadata}, {"0xa9fea9fe", AsksMetadata}, {"0251.0376.0251.0376", AsksMetadata}, {"::ffff:a9fe:a9fe", AsksMetadata}, {"fd20:ce::254", AsksMetadata}, {"169.254.42.42", AsksMetadata},
 	{"xmrig", Mines}, {"stratum+tcp", Mines}, {"stratum+ssl", Mines}, {"minerd", Mines}, {"cpuminer", Mines}, {"cryptonight", Mines}, {"nicehash", Mines}, {"minexmr", Mines}, {"supportxmr", Mines}, {"nanopool.org", Mines}, {"randomx", Mines}, {"ethminer", Mines},
 	{"/dev/tcp/", OpensShell}, {"authorized_keys", Persists}, {"/etc/cron", Persists}, {"/etc/ld.so.preload", Persists}, {"/etc/sudoers", Persists}, {"~/.bashrc", Persists}, {"currentversion\\run", Persists}, {".config/autostart", Persists},
 	{"/etc/systemd/system", Persists}, {"launchagents", Persists},
@@ -293,6 +303,7 @@ func (l *look) command(t token) {
 			l.find(one.rule, t.line, t.text)
 		}
 	}
+	l.keepsAndRuns(low, t)
 	if strings.Count(low, "crontab ") > strings.Count(low, "crontab -l") {
 		l.find(Persists, t.line, t.text)
 	}

@@ -10,7 +10,8 @@ type look struct {
 	names  map[string]string // what a name stands for: sp is subprocess, run is subprocess.run
 	from   map[string]string // where the value of a variable comes from: RunsDownload, RunsHidden
 	found  []Finding
-	spans  int // that were looked at
+	spans  int          // that were looked at
+	quiet  map[int]bool // strings that are only shown, by their place
 	// downloaded says that something was got from another computer before.
 	downloaded bool
 }
@@ -28,7 +29,13 @@ func (l *look) walk() {
 	for i := 0; i < len(l.tokens); {
 		switch t := l.tokens[i]; t.kind {
 		case text:
+			if l.onlyNamed(i) {
+				break
+			}
 			l.string(t)
+			if stop := l.divided(i); stop > i {
+				l.paths(i, stop+1, t.line)
+			}
 		case shell:
 			l.find(StartsPrograms, t.line, t.text)
 			l.command(t)
@@ -49,6 +56,9 @@ func (l *look) word(i int) int {
 	case begins && l.is(i, name, "from"):
 		return l.importsFrom(i + 1)
 	case l.is(i-1, sign, "."):
+		if l.is(i, name, "joinpath") && l.is(i+1, sign, "(") {
+			l.paths(i+2, l.closing(i+1), l.at(i).line)
+		}
 		return i + 1 // an attribute of something that has no name
 	}
 	full, next := l.dotted(i)
