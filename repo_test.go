@@ -55,7 +55,7 @@ var confined = map[string][]string{
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
 	"github.com/google/go-containerregistry/": {"image", "image/imagetest", "container"},
 	"github.com/klauspost/compress":           {"image"},
-	"net/http":                                {"image", "image/imagetest", "model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic", "compat/gemini", "toolserver", "oauth"},
+	"net/http":                                {"image", "image/imagetest", "model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic", "compat/gemini", "toolserver", "oauth", "intake"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"connectrpc.com/":                         {"compat/e2b", "compat/e2b/envd"},

@@ -52,7 +52,7 @@ func readJSON(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := wantJSON(r); err != nil {
 		return nil, err
 	}
-	body, err := intake.Read(r.Context(), http.MaxBytesReader(w, r.Body, maxJSON))
+	body, err := intake.Read(r.Context(), intake.Bounded(w, r.Body, maxJSON))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return nil, problem.New(problem.BodyTooLarge, "the body is larger than 4 MiB").WithHint("upload data as a file, and have the code read that")
 	}
@@ -101,7 +101,7 @@ func clip(text string, length int) string {
 
 // uploaded returns a request's body as a stream of at most limit bytes. Its errors are problems.
 func uploaded(w http.ResponseWriter, r *http.Request, limit int64) io.Reader {
-	return upload{http.MaxBytesReader(w, r.Body, limit)}
+	return upload{intake.Bounded(w, r.Body, limit)}
 }
 
 type upload struct{ io.Reader }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"cove/internal/auth"
@@ -35,12 +36,11 @@ func (s *Server) bodies(next http.Handler) http.Handler {
 			limit = min(limit, shortBody) // nobody counts what these take
 		}
 		if r.ContentLength > limit {
-			w.Header().Set("Connection", "close")
 			s.refuse(w, r, long)
 			return
 		}
 		if r.Body != nil && r.Body != http.NoBody {
-			r.Body = http.MaxBytesReader(w, r.Body, limit)
+			r.Body = intake.Bounded(w, r.Body, limit)
 			if r.ContentLength >= 0 && r.ContentLength <= shortBody {
 				if !s.readShort(w, r) {
 					return
@@ -76,15 +76,22 @@ func (s *Server) slow(next http.Handler) http.Handler {
 		out.hurry()
 		out.rest()
 		defer func() { _ = out.control.SetWriteDeadline(time.Now().Add(2 * out.stall)) }()
+		var b *body
 		if r.Body != nil && r.Body != http.NoBody {
-			b := &body{ReadCloser: r.Body, control: out.control, stall: out.stall, speed: s.o.Limits.Speed}
+			b = &body{ReadCloser: r.Body, control: out.control, stall: out.stall, speed: s.o.Limits.Speed}
 			// Where a request is refused without reading its body, the server itself reads on before it answers.
 			_ = b.control.SetReadDeadline(time.Now().Add(b.stall))
 			r.Body = b
 		}
 		next.ServeHTTP(w, r)
+		if b != nil && b.got < r.ContentLength && out.status >= http.StatusBadRequest && !out.multiplexed && !waits(r) {
+			intake.DropBody(w, b) // or a client that sends everything before it looks for an answer would see none
+		}
 	})
 }
+
+// waits says whether a client sends its body only when it is told to.
+func waits(r *http.Request) bool { return strings.EqualFold(r.Header.Get("Expect"), "100-continue") }
 
 // body is a request's body that must arrive with a minimum speed. Only the time that is spent in waiting for the client counts.
 type body struct {

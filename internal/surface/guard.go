@@ -41,7 +41,8 @@ func Guard(needs []auth.Action, hint string, log *slog.Logger, handle func(w htt
 			refuse(w, err)
 			return
 		}
-		if p, less := problem.Public(err); p.Kind == problem.Internal || less {
+		_, long := errors.AsType[*http.MaxBytesError](err) // which each surface says in its own words
+		if p, less := problem.Public(err); !long && (p.Kind == problem.Internal || less) {
 			log.ErrorContext(r.Context(), "request failed", "method", r.Method, "path", strings.ToValidUTF8(r.URL.Path, "?"), "request", who.Request, "error", err)
 		}
 		refuse(w, err)

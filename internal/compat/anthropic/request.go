@@ -98,7 +98,7 @@ type request struct {
 
 // read reads and checks a request. Without counted, it need not say how long the answer may be.
 func (s *server) read(c *call, counted bool) (*request, error) {
-	text, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, s.MaxBody))
+	text, err := intake.Read(c.Context(), intake.Bounded(c.w, c.Body, s.MaxBody))
 	if err != nil {
 		_, large := errors.AsType[*http.MaxBytesError](err)
 		if _, refused := errors.AsType[*problem.Error](err); large || refused {

@@ -4,10 +4,11 @@ import (
 	"errors"
 	"io"
 	"mime/multipart"
-	"net/http"
 	"os"
 	"path"
 	"strings"
+
+	"cove/internal/intake"
 )
 
 const (
@@ -33,7 +34,7 @@ func (u *upload) close() {
 // receive reads the form. The caller closes the upload, also after an error.
 func (s *server) receive(c *call) (*upload, error) {
 	u := &upload{}
-	c.Body = http.MaxBytesReader(c.w, c.Body, s.MaxFile+1<<20)
+	c.Body = intake.Bounded(c.w, c.Body, s.MaxFile+1<<20)
 	parts, err := c.MultipartReader()
 	if err != nil {
 		return u, invalid("Expected a request with Content-Type 'multipart/form-data'.")

@@ -16,6 +16,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/intake"
 	"cove/internal/problem"
 	"cove/internal/surface"
 )
@@ -301,7 +302,7 @@ func (s *Server) partsOf(c *call, id, hash string) (ids []string, err error) {
 	var list struct {
 		Part []struct{ PartNumber int }
 	}
-	if err := xml.NewDecoder(http.MaxBytesReader(c.w, c.Body, mostPartList)).Decode(&list); err != nil {
+	if err := xml.NewDecoder(intake.Bounded(c.w, c.Body, mostPartList)).Decode(&list); err != nil {
 		return nil, &objectFault{http.StatusBadRequest, "MalformedXML", "the list of parts cannot be read"}
 	}
 	err = s.parts.use(c.who, id, hash, func(u *upload) error {

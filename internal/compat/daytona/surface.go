@@ -2,6 +2,7 @@ package daytona
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/compat/daytona/toolbox"
+	"cove/internal/intake"
 	"cove/internal/problem"
 	"cove/internal/surface"
 )
@@ -256,9 +258,12 @@ func toolboxURL(r *http.Request) string { return origin(r) + toolboxPath }
 
 // read reads a JSON request, which may be left out.
 func (c *call) read(into any) error {
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, mostBody))
+	text, err := io.ReadAll(intake.Bounded(c.w, c.Body, mostBody))
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return &fault{http.StatusRequestEntityTooLarge, "the request is larger than 1 MiB"}
+	}
 	if err != nil {
-		return invalid("the request is larger than 1 MiB, or did not come whole")
+		return invalid("the request did not come whole")
 	}
 	if len(text) == 0 {
 		return nil

@@ -3,7 +3,6 @@ package dify
 import (
 	"encoding/json"
 	"fmt"
-	"net/http"
 
 	"cove/internal/intake"
 	"cove/internal/problem"
@@ -50,7 +49,7 @@ func (p program) text() string {
 }
 
 func (s *server) run(c *call) error {
-	body, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, s.MaxBody))
+	body, err := intake.Read(c.Context(), intake.Bounded(c.w, c.Body, s.MaxBody))
 	if err != nil {
 		return err
 	}

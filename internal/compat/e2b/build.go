@@ -80,9 +80,9 @@ func (s *server) startBuild(c *call) error {
 	if m == nil {
 		return &fault{http.StatusNotFound, fmt.Sprintf("build '%.100s' not found", c.PathValue("build"))}
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, mostStepsText))
+	text, err := c.text(mostStepsText)
 	if err != nil {
-		return invalid("the steps are larger than 8 MiB, or did not come whole")
+		return err
 	}
 	var in buildRequest
 	if err := json.Unmarshal(text, &in); err != nil {

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"cove/internal/auth"
+	"cove/internal/intake"
 	"cove/internal/kernel"
 )
 
@@ -147,7 +148,7 @@ func (s *server) toInterpreter(w http.ResponseWriter, r *http.Request, b sandbox
 }
 
 func readJSON(w http.ResponseWriter, r *http.Request, most int64, into any) error {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	text, err := io.ReadAll(intake.Bounded(w, r.Body, most))
 	if err != nil {
 		return &fault{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes, or did not come whole", most)}
 	}

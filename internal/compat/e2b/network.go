@@ -3,7 +3,6 @@ package e2b
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -142,9 +141,9 @@ func (s *server) changeNetwork(c *call) error {
 	if err != nil {
 		return err
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, mostBody))
+	text, err := c.text(mostBody)
 	if err != nil {
-		return invalid("the request is larger than 1 MiB, or did not come whole")
+		return err
 	}
 	in := newSandbox{Network: text}
 	if len(text) > 0 {

@@ -2,12 +2,15 @@ package e2b
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
 	"strings"
 
 	"cove/internal/auth"
+	"cove/internal/intake"
 	"cove/internal/problem"
 	"cove/internal/surface"
 )
@@ -160,9 +163,9 @@ func (s *server) serve(r route) http.HandlerFunc {
 
 // read reads a JSON request, which may be left out.
 func (c *call) read(into any) error {
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, mostBody))
+	text, err := c.text(mostBody)
 	if err != nil {
-		return invalid("the request is larger than 1 MiB, or did not come whole")
+		return err
 	}
 	if len(text) == 0 {
 		return nil
@@ -171,4 +174,16 @@ func (c *call) read(into any) error {
 		return invalid("the request is not the JSON that E2B's API takes: " + err.Error())
 	}
 	return nil
+}
+
+// text returns a body of most bytes at most.
+func (c *call) text(most int64) ([]byte, error) {
+	text, err := io.ReadAll(intake.Bounded(c.w, c.Body, most))
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		return nil, &fault{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request is larger than %d MiB", most>>20)}
+	}
+	if err != nil {
+		return nil, invalid("the request did not come whole")
+	}
+	return text, nil
 }

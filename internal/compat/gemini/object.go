@@ -33,7 +33,7 @@ type object struct {
 
 // readBody reads the body of a request.
 func (s *server) readBody(c *call) (object, error) {
-	body, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, s.MaxBody))
+	body, err := intake.Read(c.Context(), intake.Bounded(c.w, c.Body, s.MaxBody))
 	if err != nil {
 		_, large := errors.AsType[*http.MaxBytesError](err)
 		if _, refused := errors.AsType[*problem.Error](err); large || refused {

@@ -16,6 +16,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/intake"
 )
 
 // A file comes by the resumable protocol, as the SDKs send it: a request that says what is to come is answered with an address, to which the bytes are sent in one piece or in several. What is
@@ -129,7 +130,7 @@ func (s *server) piece(c *call) error {
 	case err != nil || offset < 0 || offset > s.MaxFile:
 		return invalid("X-Goog-Upload-Offset is not the number of a byte.")
 	}
-	body := http.MaxBytesReader(c.w, c.Body, s.MaxFile-offset)
+	body := intake.Bounded(c.w, c.Body, s.MaxFile-offset)
 	if !last {
 		if _, err := s.Hub.AddFile(c.Context(), c.who, hub.NewFile{Name: strconv.FormatInt(offset, 10), Purpose: partPurpose + p.ID, Life: uploadLife}, body); err != nil {
 			return err

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"cove/internal/intake"
 )
 
 // description answers with an OpenAPI document of what is served here. Its bodies are those of a Jupyter server, and are not described again.
@@ -70,7 +72,7 @@ const mostReport = 16 << 10 // bytes
 
 // refused takes a browser's report of what it has refused. Anybody may send one, so it is for who looks closely alone.
 func (s *server) refused(c *call) error {
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, mostReport))
+	text, err := io.ReadAll(intake.Bounded(c.w, c.Body, mostReport))
 	if err != nil {
 		return nil // nobody waits for the answer
 	}

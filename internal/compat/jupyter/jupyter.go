@@ -220,7 +220,7 @@ func (c *call) read(v any) error {
 
 // body returns a body of JSON that has so many bytes at most.
 func (c *call) body(most int64) ([]byte, error) {
-	text, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, most))
+	text, err := intake.Read(c.Context(), intake.Bounded(c.w, c.Body, most))
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return nil, problem.New(problem.BodyTooLarge, fmt.Sprintf("the body has more than %d MiB", most>>20)).WithHint("send a large file in chunks")
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cove/internal/auth"
+	"cove/internal/intake"
 	"cove/internal/problem"
 	"cove/internal/surface"
 )
@@ -69,7 +70,7 @@ func (s *server) loginPage(c *call) error {
 }
 
 func (s *server) login(c *call) error {
-	c.Body = http.MaxBytesReader(c.w, c.Body, longestBody)
+	c.Body = intake.Bounded(c.w, c.Body, longestBody)
 	if err := c.ParseForm(); err != nil {
 		return problem.New(problem.InvalidRequest, "the body is not a form")
 	}

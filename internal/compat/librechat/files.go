@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cove/internal/hub"
+	"cove/internal/intake"
 	"cove/internal/problem"
 )
 
@@ -30,7 +31,7 @@ type stored struct {
 
 // upload stores the files of a form together.
 func (s *server) upload(c *call) error {
-	c.Body = http.MaxBytesReader(c.w, c.Body, s.MaxFiles)
+	c.Body = intake.Bounded(c.w, c.Body, s.MaxFiles)
 	parts, err := c.MultipartReader()
 	if err != nil {
 		return problem.New(problem.InvalidRequest, "an upload is a form with files")

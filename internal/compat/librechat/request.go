@@ -2,7 +2,6 @@ package librechat
 
 import (
 	"encoding/json"
-	"net/http"
 	"path"
 	"strings"
 
@@ -60,7 +59,7 @@ func (s *server) read(c *call) (r request, err error) {
 
 // decode reads the body of a request.
 func (s *server) decode(c *call, into any) error {
-	body, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, s.MaxBody))
+	body, err := intake.Read(c.Context(), intake.Bounded(c.w, c.Body, s.MaxBody))
 	if err != nil {
 		return err
 	}

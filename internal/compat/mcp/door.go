@@ -61,7 +61,7 @@ func (s *server) door() http.Handler {
 
 // asksToOpen says whether a request is the first of a client of an older version that can ask its user. Its body can be read once more.
 func (s *server) asksToOpen(w http.ResponseWriter, r *http.Request) bool {
-	body, err := intake.Read(r.Context(), http.MaxBytesReader(w, r.Body, s.MaxBody))
+	body, err := intake.Read(r.Context(), intake.Bounded(w, r.Body, s.MaxBody))
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if err != nil { // the protocol's library says so
 		r.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body), broken{err}))

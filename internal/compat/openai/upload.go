@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"strings"
+
+	"cove/internal/intake"
 )
 
 const (
@@ -58,7 +60,7 @@ func (s *server) receiveForm(c *call, u *upload, most int64) (*upload, error) {
 	if !isMultipart(c) {
 		return u, invalid("", "", "Expected a request with Content-Type 'multipart/form-data'.")
 	}
-	c.Body = http.MaxBytesReader(c.w, c.Body, most+1<<20)
+	c.Body = intake.Bounded(c.w, c.Body, most+1<<20)
 	parts, err := c.MultipartReader()
 	if err != nil {
 		return u, invalid("", "", "The multipart form could not be read.")

@@ -49,7 +49,7 @@ func invalid(message string) error { return problem.New(problem.InvalidRequest, 
 
 // read reads a request's JSON.
 func (s *server) read(c *call, v any) error {
-	body, err := intake.Read(c.Context(), http.MaxBytesReader(c.w, c.Body, s.MaxBody))
+	body, err := intake.Read(c.Context(), intake.Bounded(c.w, c.Body, s.MaxBody))
 	if _, long := errors.AsType[*http.MaxBytesError](err); long {
 		return problem.New(problem.RequestTooLarge, "the request is longer than this server takes")
 	}

@@ -20,6 +20,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/intake"
 	"cove/internal/link"
 	"cove/internal/problem"
 	"cove/internal/process"
@@ -182,7 +183,7 @@ const mostBody = 32 << 20
 
 // read reads a JSON request.
 func (c *call) read(into any) error {
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, mostBody))
+	text, err := io.ReadAll(intake.Bounded(c.w, c.Body, mostBody))
 	if err != nil {
 		return &fault{http.StatusRequestEntityTooLarge, "INVALID_REQUEST_BODY", "the request is larger than 32 MiB, or did not come whole"}
 	}
