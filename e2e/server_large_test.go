@@ -60,6 +60,7 @@ func TestTooLargeBodiesAreAnswered(t *testing.T) {
 			continue
 		}
 		text, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
+		_ = answer.Body.Close()
 		if answer.StatusCode != c.want || c.want == http.StatusOK && !strings.Contains(string(text), "-413") {
 			t.Errorf("%s: %d %s", path, answer.StatusCode, text)
 		}

@@ -347,7 +347,9 @@ func escapeBefore(text []byte) int {
 		i--
 	}
 	if i > from && text[i-1] == '[' {
-		for i--; i > from && alnum[text[i-1]]; i-- {
+		i--
+		for i > from && alnum[text[i-1]] {
+			i--
 		}
 	} else if i < len(text) {
 		return 0
