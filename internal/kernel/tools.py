@@ -73,7 +73,7 @@ class Tools:
         self.flying = set()  # numbers of those that were sent
         self.readers = {}  # how many calls wait in an event loop that is not the kernel's
         self.reader = {}  # the one key is of the thread that waits for the guest, as Guard has it
-        self.lock = threading.Lock()  # entered by `with` alone, which no interrupt can cut in two
+        self.lock = threading.RLock()  # entered by `with` alone, which no interrupt cuts in two; a finalizer or a signal handler may call a tool within it
         self.functions, self.globals = {}, {}
         self.module = types.ModuleType("tools", "Functions that the caller of this code offers. `help(tools)` lists them; `tools.find_tools('words')` finds some.")
         self.module.__dict__.update(ToolError=ToolError, find_tools=self.find, aio=types.ModuleType("tools.aio", "The same functions, to be awaited."))
