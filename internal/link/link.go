@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"cove/internal/problem"
@@ -118,6 +120,15 @@ func (l *Link) respond(ctx context.Context, ch *wire.Channel) (wire.Response, []
 }
 
 func asProblem(r wire.Response) error {
+	p := problemOf(r)
+	if p == nil {
+		return nil
+	}
+	p.Inside = true
+	return p
+}
+
+func problemOf(r wire.Response) *problem.Error {
 	switch r.Code {
 	case "":
 		return nil
@@ -126,7 +137,11 @@ func asProblem(r wire.Response) error {
 	case wire.FaultNoSpace:
 		return problem.New(problem.WorkspaceFull, "the workspace is full").WithHint("remove files or raise the workspace's size")
 	case wire.FaultDenied:
-		return problem.New(problem.FileDenied, r.Message)
+		p := problem.New(problem.FileDenied, r.Message)
+		if strings.HasSuffix(r.Message, syscall.EROFS.Error()) {
+			p = p.WithHint("write in /workspace, which is /home/user, or in /tmp; in a session with a root everything can be written")
+		}
+		return p
 	case wire.FaultPath:
 		return problem.New(problem.InvalidPath, r.Message)
 	case wire.FaultExists:

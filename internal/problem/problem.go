@@ -36,6 +36,9 @@ type Error struct {
 	Message string // one sentence for the user, no trailing period
 	Hint    string // the next step, or ""
 	Cause   error  // internal detail, never needed to understand Message
+
+	// Inside says that Message comes from a sandbox, so that the paths in it are those that its users know.
+	Inside bool
 }
 
 // New returns the problem that code names.
@@ -51,7 +54,7 @@ func Received(kind Kind, code, message string) *Error {
 // Reworded returns a copy of e that says it in other words.
 func (e *Error) Reworded(message string) *Error {
 	c := *e
-	c.Message = message
+	c.Message, c.Inside = message, false
 	return &c
 }
 

@@ -25,7 +25,9 @@ func Public(err error) (p *Error, differs bool) {
 		return p.Reworded(words).WithHint(publicHint(p.Hint)), true
 	}
 	c := *p
-	c.Message, c.Hint = scrub(p.Message), publicHint(p.Hint)
+	if c.Hint = publicHint(p.Hint); !p.Inside {
+		c.Message = scrub(p.Message)
+	}
 	if c.Message == p.Message && c.Hint == p.Hint {
 		return p, false
 	}
@@ -101,7 +103,7 @@ func scrub(text string) string {
 	text = addresses().ReplaceAllString(text, "(an address of the server)")
 	return paths().ReplaceAllStringFunc(text, func(found string) string {
 		at := strings.IndexByte(found, '/')
-		for _, shared := range []string{"/home/user", "/mnt/data", "/tmp/", "/api/", "/v1/", "/usr/"} {
+		for _, shared := range []string{"/home/user", "/home/daytona", "/workspace", "/mnt/data", "/tmp/", "/api/", "/v1/", "/usr/"} {
 			if strings.HasPrefix(found[at:], shared) {
 				return found
 			}

@@ -52,3 +52,19 @@ func TestWhatClientsAreTold(t *testing.T) {
 		t.Error("nothing is a problem")
 	}
 }
+
+// TestPathsOfASandboxStay: what a sandbox says of its own files is for those who use it.
+func TestPathsOfASandboxStay(t *testing.T) {
+	t.Parallel()
+	const message = "mkdir /opt/x/y: read-only file system"
+	inside := problem.New(problem.FileDenied, message)
+	inside.Inside = true
+	if p, differs := problem.Public(fmt.Errorf("write: %w", inside)); p.Message != message || differs {
+		t.Errorf("%q", p.Message)
+	}
+	for _, err := range []error{problem.New(problem.FileDenied, message), inside.Reworded(message)} {
+		if p, differs := problem.Public(err); strings.Contains(p.Message, "/opt") || !differs {
+			t.Errorf("of the server: %q", p.Message)
+		}
+	}
+}
