@@ -102,6 +102,7 @@ func TestClientsSDKs(t *testing.T) {
 		{"node", nodeSDK, "ok chat"},
 		{"frameworks", pythonSDK, "ok three turns of pydantic_ai"},
 		{"frameworksjs", nodeSDK, "ok three turns of agents"},
+		{"aisdk", nodeSDK, "ok version 7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))

@@ -146,7 +146,7 @@ func (a *answer) say(delta string) error {
 		if err := a.close(); err != nil {
 			return err
 		}
-		if err := a.start("text", object{"citations": nil}, object{"text": "", "citations": nil}); err != nil {
+		if err := a.start("text", object{}, object{"text": ""}); err != nil {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ type fault struct {
 	message string
 	final   bool // the client is told not to repeat the request
 	wait    int  // seconds, for Retry-After; 0: none
+	details any  // "details" of the inner error; nil: none
 }
 
 func (f *fault) Error() string { return f.message }
@@ -31,6 +32,13 @@ const invalidRequest = "invalid_request_error"
 
 func invalid(message string) *fault {
 	return &fault{status: http.StatusBadRequest, kind: invalidRequest, message: message}
+}
+
+// unsupportedThread refuses "thread" in the form in which anthropic 2.14 and later look for it (lib/threads/_thread_state.py).
+func unsupportedThread() *fault {
+	f := invalid("thread: This server keeps no threads. Send the messages.")
+	f.details = map[string]any{"error_code": "thread_unsupported_request", "unsupported": []string{"thread"}}
+	return f
 }
 
 func absent(message string) *fault {
@@ -119,12 +127,13 @@ func (f *fault) body(request string) []byte {
 	type inner struct {
 		Type    string `json:"type"`
 		Message string `json:"message"`
+		Details any    `json:"details,omitempty"`
 	}
 	text, _ := json.Marshal(struct {
 		Type    string  `json:"type"`
 		Error   inner   `json:"error"`
 		Request *string `json:"request_id"`
-	}{"error", inner{f.kind, f.message}, orNull(request)})
+	}{"error", inner{f.kind, f.message, f.details}, orNull(request)})
 	return text
 }
 

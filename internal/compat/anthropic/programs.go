@@ -16,9 +16,9 @@ import (
 // Programmatic tool calling: code calls the client's tools itself, as async functions of their names.
 // https://platform.claude.com/docs/en/agents-and-tools/tool-use/programmatic-tool-calling
 
-// programmaticTools are the versions of the code execution tool whose code may call tools.
+// programmaticTools are the versions of the code execution tool whose code may call tools. That of shellTools is Python then, as that of the others.
 func programmaticTools() []string {
-	return []string{"code_execution_20260120", "code_execution_20260521"}
+	return []string{"code_execution_20260120", "code_execution_20260521", shellTools}
 }
 
 // allow reads who may call a tool of the client's: the model, code, or both.

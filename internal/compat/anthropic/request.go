@@ -110,6 +110,9 @@ func (s *server) read(c *call, counted bool) (*request, error) {
 	if json.Unmarshal(text, &names) != nil || names == nil {
 		return nil, invalid("The request body is not valid JSON: a JSON object is expected.")
 	}
+	if _, ok := names["thread"]; ok { // the libraries send it by themselves, and go on without when they are told so
+		return nil, unsupportedThread()
+	}
 	for name := range names {
 		if !slices.Contains(known(), name) && !slices.Contains(ignored(), name) {
 			return nil, invalid(short(name) + ": Extra inputs are not permitted")
@@ -280,6 +283,9 @@ func (r *request) readTools() error {
 			return invalid("tools: Tool names must be unique.")
 		}
 		taken[t.Name] = true
+	}
+	if len(r.callable) > 0 {
+		r.shell = false
 	}
 	if r.shell && (taken[bashTool] || taken[editorTool]) {
 		return invalid("tools: '" + bashTool + "' and '" + editorTool + "' are the tools of " + shellTools + ". Give the tool another name.")

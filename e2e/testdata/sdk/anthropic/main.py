@@ -118,22 +118,22 @@ for tools in ([weather], [code_tool(), weather]):
 print("ok tools")
 
 # Code calls the client's tool by itself, whole and streamed: the program of the documentation.
-callable_tool = {**weather, "allowed_callers": ["code_execution_20260120"]}
-for streamed in (False, True):
+for version, streamed in (("20250825", False), ("20260521", False), ("20260120", False), ("20260120", True)):
+    callable_tool = {**weather, "allowed_callers": ["code_execution_" + version]}
     messages, container, said, rounds = [{"role": "user", "content": "heavens"}], None, [], 0
     while True:
         more = {"container": container} if container else {}
         if streamed:
-            with client.messages.stream(model=MODEL, max_tokens=1024, tools=[code_tool(), callable_tool], messages=messages, **more) as stream:
+            with client.messages.stream(model=MODEL, max_tokens=1024, tools=[code_tool(version), callable_tool], messages=messages, **more) as stream:
                 message = stream.get_final_message()
         else:
-            message = ask(messages, tools=[code_tool(), callable_tool], **more)
+            message = ask(messages, tools=[code_tool(version), callable_tool], **more)
         container, rounds = message.container.id, rounds + 1
         said += message.content
         calls = [b for b in message.content if b.type == "tool_use"]
         if message.stop_reason != "tool_use":
             break
-        assert calls and all(c.caller.type == "code_execution_20260120" for c in calls), message
+        assert calls and all(c.caller.type == "code_execution_" + version for c in calls), message
         results = [{"type": "tool_result", "tool_use_id": c.id, "content": json.dumps({"sky": "sun in " + c.input["city"]})} for c in calls]
         messages += [{"role": "assistant", "content": message.content}, {"role": "user", "content": results}]
     (use,) = [b for b in said if b.type == "server_tool_use"]
@@ -141,7 +141,7 @@ for streamed in (False, True):
     assert rounds == 3 and {b.caller.tool_id for b in said if b.type == "tool_use"} == {use.id} and came.tool_use_id == use.id, said
     assert came.content.stdout == "first\nsun in Rome sun in Oslo sun in Lima" and message.content[-1].text == came.content.stdout, message
     messages += [{"role": "assistant", "content": message.content}, {"role": "user", "content": "greet"}]
-    assert ask(messages, tools=[code_tool(), callable_tool], container=container).content[-1].text == "Hello!"
+    assert ask(messages, tools=[code_tool(version), callable_tool], container=container).content[-1].text == "Hello!"
 for messages in ([*messages[:1], {"role": "assistant", "content": said[:2]}, {"role": "user", "content": "greet"}], [*messages[:1], {"role": "assistant", "content": said[:2]}, {"role": "user", "content": results}]):
     try:
         ask(messages, tools=[code_tool(), callable_tool], container=container)
@@ -150,6 +150,22 @@ for messages in ([*messages[:1], {"role": "assistant", "content": said[:2]}, {"r
     else:
         raise AssertionError("results that no code waits for are taken")
 print("ok programmatic")
+
+
+# The library's own loop, which asks for a thread by itself and goes on without one.
+@anthropic.beta_tool
+def get_weather(city: str) -> str:
+    """The weather.
+
+    Args:
+        city: Where.
+    """
+    return "sun in " + city
+
+
+ends = client.beta.messages.tool_runner(model=MODEL, max_tokens=1024, tools=[get_weather], messages=[{"role": "user", "content": "weather"}]).until_done()
+assert ends.content[-1].text == "It is sunny in Rome.", ends
+print("ok tool runner")
 
 # Errors are the client's own classes.
 for kind, act in (
