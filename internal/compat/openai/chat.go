@@ -52,7 +52,7 @@ func (s *server) readChat(c *call, f *form) (*chatRequest, error) {
 		"modalities", "moderation", "prompt_cache_retention", "reasoning_effort", "service_tier", "stop", "stream_options", "verbosity", "function_call",
 		"functions", "prediction", "prompt_cache_options", "response_format", "tool_choice", "tools", "web_search_options", "stream", "access_programs")
 	// What would change the answer and cannot be passed on is refused; what tunes it is not.
-	for _, name := range []string{"audio", "functions", "function_call", "web_search_options", "prediction"} {
+	for _, name := range []string{"audio", "functions", "function_call", "web_search_options", "prediction", "moderation"} {
 		if f.has(name) {
 			f.fail(unsupported(name, "Unsupported parameter: '"+name+"' is not supported by this server."))
 		}

@@ -19,12 +19,15 @@ func elsewhere() []string {
 		"prompt", "truncation", "input", "text", "tools", "tool_choice", "model", "stream", "temperature", "top_p", "parallel_tool_calls", "suffix", "echo", "best_of", "stream_id"}
 }
 
-// extra returns the fields of other names, which are the model's provider's to know: top_k, chat_template_kwargs. What OpenAI knows elsewhere is refused.
+// extra returns the fields of other names, which are the model's provider's to know: top_k, chat_template_kwargs. What OpenAI knows elsewhere is refused, and what is misspelt.
 func (f *form) extra(names ...string) map[string]json.RawMessage {
 	f.only(slices.DeleteFunc(f.names(), func(name string) bool { return !slices.Contains(names, name) && slices.Contains(elsewhere(), name) })...)
 	out, size := map[string]json.RawMessage{}, 0
 	for name, value := range f.raw {
 		if !slices.Contains(names, name) && f.has(name) {
+			if meant := misspelt(name, names); meant != "" {
+				f.fail(invalid(name, "unknown_parameter", fmt.Sprintf("Unknown parameter: '%.60s'. Did you mean '%s'?", name, meant)))
+			}
 			out[name] = value
 			size += len(name) + len(value)
 		}
@@ -36,6 +39,38 @@ func (f *form) extra(names ...string) map[string]json.RawMessage {
 		return nil
 	}
 	return out
+}
+
+// misspelt returns the parameter of OpenAI's that a name is one letter off, or "". The names that servers of open models have are none.
+func misspelt(name string, names []string) string {
+	const shortest = 5
+	if len(name) < shortest || slices.Contains([]string{"top_k", "top_a", "min_p"}, name) {
+		return ""
+	}
+	for _, known := range names {
+		if oneOff(name, known) {
+			return known
+		}
+	}
+	return ""
+}
+
+// oneOff says whether a word becomes another one by leaving out, adding or changing one letter, or by changing the order of two.
+func oneOff(a, b string) bool {
+	if len(a) < len(b) {
+		a, b = b, a
+	}
+	i := 0
+	for i < len(b) && a[i] == b[i] {
+		i++
+	}
+	switch len(a) - len(b) {
+	case 0:
+		return i < len(a) && (a[i+1:] == b[i+1:] || i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:])
+	case 1:
+		return a[i+1:] == b[i:]
+	}
+	return false
 }
 
 func (f *form) names() []string {

@@ -131,8 +131,11 @@ func New(o Options) http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		Refuse(w, &fault{status: http.StatusNotFound, kind: invalidRequest, code: "unknown_url",
-			message: "Invalid URL (" + r.Method + " " + r.URL.Path + ")"})
+		message := "Invalid URL (" + r.Method + " " + r.URL.Path + ")"
+		if feature := lacking(r.URL.Path); feature != "" {
+			message = "This server does not have OpenAI's " + feature + " (" + r.Method + " " + r.URL.Path + ")."
+		}
+		Refuse(w, &fault{status: http.StatusNotFound, kind: invalidRequest, code: "unknown_url", message: message})
 	})
 	return mux
 }
@@ -257,4 +260,15 @@ func (c *call) reply(v any) error {
 	c.w.Header().Set("Content-Type", "application/json")
 	_, _ = c.w.Write(append(text, '\n'))
 	return nil
+}
+
+// lacking names the part of OpenAI's API that a path belongs to and that is not here, or "".
+func lacking(path string) string {
+	part, _, _ := strings.Cut(strings.TrimPrefix(path, "/v1/"), "/")
+	return map[string]string{
+		"batches": "Batch API: `cove batch` asks many questions", "embeddings": "embeddings", "moderations": "moderations", "images": "images API", "audio": "audio API", "videos": "videos API",
+		"fine_tuning": "fine-tuning", "assistants": "Assistants API: use Responses", "threads": "Assistants API: use Responses", "vector_stores": "vector stores", "uploads": "uploads in parts: use /v1/files",
+		"evals": "evals: `cove eval` has some", "realtime": "Realtime API", "completions": "old completions: use Responses or Chat Completions", "prompts": "prompt templates", "skills": "skills",
+		"organization": "administration: `cove` has commands for it", "chatkit": "ChatKit",
+	}[part]
 }

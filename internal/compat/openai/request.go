@@ -93,6 +93,9 @@ func (s *server) readRequest(f *form) (request, error) {
 	if f.has("prompt") {
 		f.fail(unsupported("prompt", "Unsupported parameter: 'prompt'. This server keeps no prompt templates; send 'instructions' and 'input'."))
 	}
+	if f.has("moderation") {
+		f.fail(unsupported("moderation", noModeration))
+	}
 	if b := f.boolean("store"); b != nil {
 		r.store = *b
 	}
@@ -111,8 +114,8 @@ func (s *server) readRequest(f *form) (request, error) {
 func (r *request) readSampling(f *form) {
 	r.Temperature, r.TopP = f.decimal("temperature", 2), f.decimal("top_p", 1)
 	r.MaxOutputTokens, r.MaxToolCalls = f.integer("max_output_tokens", 16), f.integer("max_tool_calls", 1)
-	if n := f.integer("top_logprobs", 0); n != nil {
-		r.TopLogprobs = *n
+	if n := f.integer("top_logprobs", 0); n != nil && *n > 0 {
+		f.fail(unsupported("top_logprobs", noLogprobs))
 	}
 	r.ParallelToolCalls = true
 	if b := f.boolean("parallel_tool_calls"); b != nil {
@@ -219,9 +222,16 @@ func join(parts ...string) string {
 // withOutputs is what makes OpenAI send what code printed and showed.
 const withOutputs = "code_interpreter_call.outputs"
 
+// What is refused by name, because leaving it out would be another answer.
+const (
+	withLogprobs = "message.output_text.logprobs"
+	noLogprobs   = "Unsupported parameter: this server does not know the probabilities of tokens. Leave out 'top_logprobs' and '" + withLogprobs + "'."
+	noModeration = "Unsupported parameter: 'moderation' is not supported by this server."
+)
+
 func includables() []string {
 	return []string{withOutputs, "file_search_call.results", "web_search_call.results", "web_search_call.action.sources",
-		"message.input_image.image_url", "computer_call_output.output.image_url", "reasoning.encrypted_content", "message.output_text.logprobs"}
+		"message.input_image.image_url", "computer_call_output.output.image_url", "reasoning.encrypted_content", withLogprobs}
 }
 
 func (f *form) includes(name string) []string {
@@ -229,6 +239,9 @@ func (f *form) includes(name string) []string {
 	for _, value := range list {
 		if err := includable(value); err != nil {
 			f.fail(err)
+		}
+		if value == withLogprobs {
+			f.fail(unsupported(name, noLogprobs))
 		}
 	}
 	return list
