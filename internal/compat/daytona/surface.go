@@ -269,7 +269,7 @@ func (c *call) read(into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return invalid("the request is not the JSON that Daytona's API takes: " + err.Error())
+		return invalid("the request is not the JSON that Daytona's API takes: " + intake.WhyNotJSON(err))
 	}
 	return nil
 }

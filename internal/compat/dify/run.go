@@ -55,7 +55,7 @@ func (s *server) run(c *call) error {
 	}
 	var p program
 	if err := json.Unmarshal(body, &p); err != nil {
-		return problem.New(problem.InvalidRequest, "the request is not what Dify sends: "+err.Error()).
+		return problem.New(problem.InvalidRequest, "the request is not what Dify sends: "+intake.WhyNotJSON(err)).
 			WithHint(`send {"language":"python3","code":"print(1)"}`)
 	}
 	l, err := languageOf(p.Language)

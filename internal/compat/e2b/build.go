@@ -15,6 +15,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/builder"
 	"cove/internal/hub"
+	"cove/internal/intake"
 	"cove/internal/problem"
 )
 
@@ -86,7 +87,7 @@ func (s *server) startBuild(c *call) error {
 	}
 	var in buildRequest
 	if err := json.Unmarshal(text, &in); err != nil {
-		return invalid("the request is not the JSON that E2B's API takes: " + err.Error())
+		return invalid("the request is not the JSON that E2B's API takes: " + intake.WhyNotJSON(err))
 	}
 	recipe, err := in.recipe(s.Hub.MayBeginFrom)
 	if f, ok := errors.AsType[*builder.Fault](err); ok {

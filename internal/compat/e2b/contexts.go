@@ -153,7 +153,7 @@ func readJSON(w http.ResponseWriter, r *http.Request, most int64, into any) erro
 		return &fault{http.StatusRequestEntityTooLarge, fmt.Sprintf("the request has more than %d bytes, or did not come whole", most)}
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return &fault{http.StatusUnprocessableEntity, "the request is not the JSON that is expected: " + err.Error()}
+		return &fault{http.StatusUnprocessableEntity, "the request is not the JSON that is expected: " + intake.WhyNotJSON(err)}
 	}
 	return nil
 }

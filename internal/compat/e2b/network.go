@@ -13,6 +13,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/egress"
 	"cove/internal/hub"
+	"cove/internal/intake"
 )
 
 // everything are the ways to say all addresses.
@@ -47,7 +48,7 @@ func readNetwork(text json.RawMessage) (in askedNetwork, kept json.RawMessage, e
 		return in, nil, nil
 	}
 	if err := json.Unmarshal(text, &in); err != nil {
-		return in, nil, invalid("network is not what E2B's API takes: " + err.Error())
+		return in, nil, invalid("network is not what E2B's API takes: " + intake.WhyNotJSON(err))
 	}
 	switch asked := string(in.Proxy); {
 	case asked != "" && asked != "null" && asked != "{}":
@@ -150,7 +151,7 @@ func (s *server) changeNetwork(c *call) error {
 		if err := json.Unmarshal(text, &struct {
 			Internet **bool `json:"allow_internet_access"`
 		}{&in.Internet}); err != nil {
-			return invalid("the request is not the JSON that E2B's API takes: " + err.Error())
+			return invalid("the request is not the JSON that E2B's API takes: " + intake.WhyNotJSON(err))
 		}
 	}
 	asked, kept, err := readNetwork(in.Network)

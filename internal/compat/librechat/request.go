@@ -64,7 +64,7 @@ func (s *server) decode(c *call, into any) error {
 		return err
 	}
 	if err := json.Unmarshal(body, into); err != nil {
-		return problem.New(problem.InvalidRequest, "the request is not what LibreChat sends: "+err.Error())
+		return problem.New(problem.InvalidRequest, "the request is not what LibreChat sends: "+intake.WhyNotJSON(err))
 	}
 	return nil
 }

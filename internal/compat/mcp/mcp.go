@@ -18,6 +18,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/hub"
 	"cove/internal/install"
+	"cove/internal/intake"
 	"cove/internal/problem"
 	"cove/internal/surface"
 )
@@ -188,7 +189,7 @@ func (c *call) into(v any) error {
 		c.arguments = json.RawMessage("{}")
 	}
 	if err := json.Unmarshal(c.arguments, v); err != nil {
-		return problem.New(problem.InvalidRequest, "the arguments are not what the tool takes: "+err.Error())
+		return problem.New(problem.InvalidRequest, "the arguments are not what the tool takes: "+intake.WhyNotJSON(err))
 	}
 	return nil
 }

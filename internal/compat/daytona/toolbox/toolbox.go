@@ -191,7 +191,7 @@ func (c *call) read(into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return &fault{http.StatusBadRequest, "INVALID_REQUEST_BODY", "the request is not the JSON that Daytona's toolbox takes: " + err.Error()}
+		return &fault{http.StatusBadRequest, "INVALID_REQUEST_BODY", "the request is not the JSON that Daytona's toolbox takes: " + intake.WhyNotJSON(err)}
 	}
 	return nil
 }
