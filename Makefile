@@ -17,7 +17,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build install bench test test-full test-all quick race soak release release-check machine-check cgroup2 engines popular filters guest image seccomp chart cluster-check compose-check lint check fmt lock fuzz clean python services
+.PHONY: help demo build install bench test test-full test-all quick race soak release gvisor-check release-check machine-check cgroup2 engines popular filters guest image seccomp chart cluster-check compose-check lint check fmt lock fuzz clean python services
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -87,7 +87,10 @@ DIST ?= dist
 release: ## Make the release VERSION=1.2.3 of this commit in dist/: programs, archives, packages, sums; docs/release.md
 	$(GO) run ./internal/release -version $(VERSION) -out $(DIST)
 
-release-check: ## Make the release in dist/ again in another folder, with nothing cached, and compare every byte; some minutes
+gvisor-check: ## Fail when the module proxy has a newer gVisor than go.mod names
+	COVE_TEST=all $(GO) test -count=1 -tags release -run '^TestNoNewerGVisorCanBeHad$$' ./internal/sandbox/gvisor
+
+release-check: gvisor-check ## Make the release in dist/ again in another folder, with nothing cached, and compare every byte; some minutes
 	$(GO) run ./internal/release -version $(VERSION) -out $(DIST) -check
 
 machine-check: ## Install the package in dist/ on an emulated Debian 13 with systemd, cgroup v2 and AppArmor, and use its service (ARCHITECTURE=arm64); takes root, ten minutes, and a release made before

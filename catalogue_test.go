@@ -247,7 +247,6 @@ var unspoken = map[string]string{
 	"man.go":        "manual pages are English",
 	"mcpinstall.go": "commands and settings of other programs",
 	"figure.go":     "a page of HTML",
-	"version.go":    "names and numbers",
 	"help.go":       "texts that were looked up",
 }
 

@@ -61,7 +61,7 @@ func (c *doctorCmd) run(ctx context.Context, p *Program) (int, error) {
 	cfg.Sandbox.Engine = c.Engine
 	var checks []check
 	for _, look := range []func(context.Context, *Program, config.Config) check{
-		checkSystem, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkSessions, checkUV, checkPackages, checkFonts, checkModel, checkIssuer,
+		checkSystem, checkGVisor, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkSessions, checkUV, checkPackages, checkFonts, checkModel, checkIssuer,
 	} {
 		one := look(ctx, p, cfg)
 		checks = append(checks, one)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
+	"time"
 )
 
 type versionCmd struct {
@@ -54,6 +56,8 @@ type built struct {
 	Arch     string `json:"arch"`
 	Go       string `json:"go"`
 	GVisor   string `json:"gvisor,omitempty"` // the version of its module, which has the date of the release
+
+	Release *gvisorRelease `json:"gvisor_release,omitempty"`
 }
 
 func builtOf(from Build) built {
@@ -77,9 +81,14 @@ func builtOf(from Build) built {
 
 func (c *versionCmd) run(_ context.Context, p *Program) (int, error) {
 	b := builtOf(p.Build)
+	said := []string{fmt.Sprintf("cove %s %s/%s %s", p.Build, b.OS, b.Arch, b.Go)}
+	if r, known := gvisorOf(b.GVisor, time.Now()); known {
+		b.Release = &r
+		said = append(said, r.lines()...)
+	}
 	if c.JSON {
 		return 0, p.printJSON(b)
 	}
-	_, err := fmt.Fprintf(p.Out, "cove %s %s/%s %s\n", p.Build, b.OS, b.Arch, b.Go)
+	_, err := fmt.Fprintln(p.Out, strings.Join(said, "\n"))
 	return 0, err
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log"
 	"net/http/httptest"
 	"os"
@@ -151,6 +152,28 @@ func textOf(t *testing.T, i *image.Image, name string) string {
 		return "absent"
 	}
 	return string(text)
+}
+
+// TestNoDeviceComesOfAnImage unpacks devices, /dev/cuse among them (CVE-2026-96812 of gVisor), at many places: there is no file of a special kind in what a sandbox is shown.
+func TestNoDeviceComesOfAnImage(t *testing.T) {
+	t.Parallel()
+	i, err := unpack(t, store(t), imageOf(t, v1.Config{}, []entry{
+		{name: "dev/cuse", kind: tar.TypeChar}, {name: "cuse", kind: tar.TypeChar}, {name: "a/b/cuse", kind: tar.TypeChar, mode: 0o4777}, {name: "sda", kind: tar.TypeBlock}, symlink("d", "/dev"), {name: "d/late", kind: tar.TypeChar},
+		{name: "pipe", kind: tar.TypeFifo}, file("kept", "1"),
+	}, []entry{{name: "kept", kind: tar.TypeChar}, link("hard", "dev/cuse")}))
+	if err != nil {
+		t.Logf("refused: %v", err)
+		return
+	}
+	err = filepath.WalkDir(i.Root(), func(path string, e fs.DirEntry, err error) error {
+		if err == nil && e.Type()&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket|fs.ModeIrregular) != 0 {
+			t.Errorf("%s is %s", path, e.Type())
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestLayers has layers laid over one another as they are meant: what comes later replaces, and removes, what is below.
