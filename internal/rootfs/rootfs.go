@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Entry is one path of a root file system.
@@ -15,13 +16,34 @@ type Entry struct {
 	Kind    string // "dir", "file", "link"
 	Text    string // of a file; of a link, where it leads
 	Program bool   `json:",omitempty"` // a file that can be run
+	Open    bool   `json:",omitempty"` // a folder in which everybody may make entries, as in /tmp
 }
 
 // Tree is a root file system, by absolute paths.
 type Tree map[string]Entry
 
-// Dir adds a folder.
-func (t Tree) Dir(path string) { t[path] = Entry{Kind: "dir"} }
+// Dir adds a folder. It takes the place of an alias.
+func (t Tree) Dir(path string) {
+	for _, alias := range aliases {
+		if t[alias].Kind == "link" && (path == alias || strings.HasPrefix(path, alias+"/")) {
+			delete(t, alias)
+		}
+	}
+	t[path] = Entry{Kind: "dir"}
+}
+
+// aliases are where programs look for a folder to work in: OpenAI's, agents' that come with one of their own, Daytona's.
+var aliases = []string{"/mnt/data", "/workspace", "/home/daytona"}
+
+// Aliases has the aliases of a workspace lead to it.
+func (t Tree) Aliases(workspace string) {
+	for _, alias := range aliases {
+		t.Link(workspace, alias)
+	}
+}
+
+// Open lets everybody make entries in a folder. On the host that holds for who knows its name, too.
+func (t Tree) Open(path string) { t[path] = Entry{Kind: "dir", Open: true} }
 
 // Link adds a symbolic link at path.
 func (t Tree) Link(target, path string) { t[path] = Entry{Kind: "link", Text: target} }
@@ -42,7 +64,9 @@ func (t Tree) Build(root string) error {
 		var err error
 		switch e := t[path]; e.Kind {
 		case "dir":
-			err = makeFolders(root, path)
+			if err = makeFolders(root, path); err == nil && e.Open {
+				err = os.Chmod(full, 0o777|fs.ModeSticky)
+			}
 		case "link":
 			err = os.Symlink(e.Text, full)
 		default:

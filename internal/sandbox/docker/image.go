@@ -36,7 +36,7 @@ var bottom = sync.OnceValue(func() rootfs.Tree {
 	for _, p := range []string{sharedDir, socketDir, workspace, "/proc", tmpPath, runPath, "/dev", "/sys"} {
 		t.Dir(p)
 	}
-	t.Link(workspace, "/mnt/data")
+	t.Aliases(workspace)
 	return t
 })
 

@@ -1,6 +1,7 @@
 package gvisor
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -93,11 +94,28 @@ func newBundle(mounts []sandbox.HostMount, shared string, spec sandbox.Spec) *bu
 		}
 	}
 	b.entries.Dir(Workspace)
-	b.entries.Link("/home/user", "/mnt/data")
+	if spec.Root == "" {
+		b.entries.Aliases(Workspace)
+	} else {
+		b.entries.Link(Workspace, "/mnt/data") // an image may have the others itself
+	}
 	for _, d := range []string{"/proc", tmpPath, runPath, "/dev", "/sys"} {
 		b.entries.Dir(d)
 	}
+	if !changeable {
+		b.openFolders(spec.Root != "")
+	}
 	return b
+}
+
+// openFolders has code without a root make folders where programs expect some of their own, as /code or /opt/x. Of an image that is only the highest level: the others are its own.
+func (b *bundle) openFolders(image bool) {
+	b.entries.Open("/")
+	if !image {
+		for _, d := range []string{"/home", "/mnt", "/opt", "/srv"} {
+			b.entries.Open(d)
+		}
+	}
 }
 
 // image shows the file system of an image around everything else.
@@ -133,16 +151,24 @@ const (
 	rootTmpPrefix = ".tmp-root-"
 )
 
-// rootFolder returns a folder with the entries. Sandboxes cannot write to it, so those with the same entries share one, which stays.
+// rootFolder returns a folder with the entries. Sandboxes cannot write to it, so those with the same entries share one, which stays. Users of the host cannot either: they may pass
+// through the engine's folder and not list it, and the name cannot be guessed.
 func (b *bundle) rootFolder(state string) (string, error) {
 	text, err := json.Marshal(b.entries)
 	if err != nil {
 		return "", err
 	}
-	root := filepath.Join(state, rootPrefix+digest(string(text)))
-	if _, err := os.Stat(root); err == nil {
-		return root, nil
+	name := rootPrefix + digest(string(text)) + "-"
+	made, err := os.ReadDir(state)
+	if err != nil {
+		return "", err
 	}
+	for _, e := range made {
+		if strings.HasPrefix(e.Name(), name) {
+			return filepath.Join(state, e.Name()), nil
+		}
+	}
+	root := filepath.Join(state, name+rand.Text())
 	tmp, err := os.MkdirTemp(state, rootTmpPrefix)
 	if err != nil {
 		return "", err
@@ -151,12 +177,9 @@ func (b *bundle) rootFolder(state string) (string, error) {
 		return "", errors.Join(err, os.RemoveAll(tmp))
 	}
 	if err := os.Rename(tmp, root); err != nil {
-		_ = os.RemoveAll(tmp) // another process may have been quicker
-		if _, err := os.Stat(root); err != nil {
-			return "", err
-		}
+		return "", errors.Join(err, os.RemoveAll(tmp))
 	}
-	return root, nil
+	return root, nil // another process may have made one, too, which serves as well
 }
 
 // sweepRoots removes root file systems that nobody finished.
@@ -223,7 +246,7 @@ func (b *bundle) spec(in *instance, root, guest string, spec sandbox.Spec) *spec
 	s := &specs.Spec{
 		Version:  specs.Version,
 		Hostname: "sandbox",
-		Root:     &specs.Root{Path: root, Readonly: l.System == 0},
+		Root:     &specs.Root{Path: root},
 		Mounts:   slices.Concat(b.mounts, internalMounts(in, l), b.volumes),
 		Process: &specs.Process{
 			Args:            args,

@@ -127,6 +127,7 @@ type CreateArgs struct {
 	User int    // the host's user for its processes; 0: the warden's
 	// System is how many bytes the changes of each part of the system may take; 0: it cannot be changed.
 	System int64
+	Tmp    int64
 	Root   string // the folder with the file system of an image; "": it has none
 	// Volumes are the container's, whose content is Owner's, a user of the host.
 	Volumes []VolumeArgs
@@ -177,10 +178,13 @@ func (w *warden) Create(a CreateArgs, reply *CreateReply) error {
 	if !w.register(a.ID, d) {
 		return fmt.Errorf("container %s was given up before it was created", a.ID)
 	}
+	// Without a root, code has folders of its own beside those of the system, in memory as /tmp is.
+	changes := fmt.Sprintf("root:memory,size=%d", a.Tmp)
 	if a.System > 0 {
-		if err := d.conf.Overlay2.Set(fmt.Sprintf("all:dir=%s,size=%d", filepath.Join(dir, systemStore), a.System)); err != nil {
-			return fmt.Errorf("make the system one that can be changed: %w", err)
-		}
+		changes = fmt.Sprintf("all:dir=%s,size=%d", filepath.Join(dir, systemStore), a.System)
+	}
+	if err := d.conf.Overlay2.Set(changes); err != nil {
+		return fmt.Errorf("make the system one that can be changed: %w", err)
 	}
 	spec, err := specutils.ReadSpec(dir, d.conf)
 	if err != nil {

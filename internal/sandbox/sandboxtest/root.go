@@ -110,6 +110,8 @@ func hasARoot(t *testing.T, e sandbox.Engine) {
 	check("mounting", "mount -t tmpfs none /srv || echo refused", "refused")
 	check("namespaces", "unshare -m true || echo refused; unshare -U true || echo refused", "refused")
 	check("devices", "mknod /dev/sda b 8 0 || echo refused", "refused")
+	check("login shells", "PATH=/own:/usr/bin:/bin sh -lc 'echo $PATH'", "/own:/usr/bin:/bin")
+	check("devices for programs", "mknod /dev/cuse c 10 203 || mknod ~/cuse c 10 203 || mknod /tmp/cuse c 10 203 || echo refused", "refused")
 	check("the guest's memory", "head -c1 /proc/1/mem || echo refused", "refused")
 	check("the guest's root", "ls /proc/1/root/ || echo refused", "refused")
 	check("the guest's end", attackGuest, "refused: 12 of 12\n")

@@ -38,7 +38,7 @@ func hasVolumes(t *testing.T, e sandbox.Engine) {
 	}
 	check("its owner", "stat -c %U /data/one", "user\n")
 	check("writing", "mkdir -p /data/one/sub/in && echo text > /data/one/sub/a && stat -c '%U %a' /data/one/sub/a && ls /data/one", "user 644\nsub\n")
-	check("links", "ln -s /etc/passwd /data/one/link; ln -s / /data/one/root; ln -s ../../../.. /data/one/up; head -1 /data/one/link; ls /data/one/root/home", "nologin\nuser\n")
+	check("links", "ln -s /etc/passwd /data/one/link; ln -s / /data/one/root; ln -s ../../../.. /data/one/up; head -1 /data/one/link; ls -d /data/one/root/home/user", "nologin\n/data/one/root/home/user\n")
 	check("running", "cp /bin/true /data/one/true && /data/one/true && echo ran", "ran")
 	check("devices", "mknod /data/one/sda b 8 0 || echo refused", "refused")
 	check("what is not the user's", "chown 0:0 /data/one/sub/a || echo refused; mkdir /data/x || echo refused", "refused\n")

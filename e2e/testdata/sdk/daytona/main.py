@@ -54,6 +54,13 @@ if sys.argv[1:] == ["code"]:
     box.delete(wait=True)
     sys.exit()
 
+box.fs.upload_file(b"at home", "/home/daytona/workspace/home.txt")  # as Daytona's own examples have it
+at_home = box.process.exec("cat home.txt; pwd", cwd="/home/daytona/workspace")
+assert at_home.exit_code == 0 and at_home.result.startswith("at home"), at_home
+box.fs.delete_file("/home/daytona/workspace", recursive=True)
+box.fs.create_folder("/app", "755")
+box.fs.upload_file(b"print(6 * 7)", "/app/main.py")
+assert box.process.exec("sh -lc 'python main.py'", cwd="/app").result.strip() == "42"
 box.fs.upload_file(b"text", "a/b.txt")
 assert box.fs.download_file("a/b.txt") == b"text" and [f.name for f in box.fs.list_files("a")] == ["b.txt"]
 url = box.download_url("a/b.txt")

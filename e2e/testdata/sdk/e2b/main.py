@@ -132,6 +132,12 @@ def commands(box):
 
 
 def files(box):
+    box.files.write("/workspace/agents.txt", "in the usual place")  # of agents that bring their own
+    assert box.files.read("agents.txt") == "in the usual place" and box.commands.run("cat agents.txt", cwd="/workspace").stdout == "in the usual place"
+    box.files.remove("/workspace/agents.txt")
+    box.files.write("/code/src/main.py", "print(6 * 7)")  # no root is needed for a folder of one's own
+    box.commands.run("mkdir -p -- /repo && cp /code/src/main.py /repo", cwd="/")
+    assert box.commands.run("sh -lc 'python main.py'", cwd="/repo").stdout == "42\n"
     made = box.files.write("a/b/c.txt", "text")
     assert made.path == "/home/user/a/b/c.txt" and box.files.read("a/b/c.txt") == "text" and box.files.read("~/a/b/c.txt", format="bytes") == b"text"
     box.files.write_files([{"path": "one", "data": "1"}, {"path": "two", "data": b"\x00\xff"}])
