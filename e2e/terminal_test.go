@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -21,6 +22,7 @@ type onTerminal struct {
 	*command
 	control *os.File
 	shown   watched
+	read    chan struct{} // closed when all that was shown is in shown, which is when nobody has the terminal any more
 }
 
 func newTerminal(t *testing.T, args ...string) *onTerminal {
@@ -58,7 +60,9 @@ func (c *onTerminal) begin(t *testing.T) {
 	t.Helper()
 	c.start()
 	_ = c.cmd.Stdin.(*os.File).Close() // so that the terminal ends with its side here
+	c.read = make(chan struct{})
 	go func() {
+		defer close(c.read)
 		b := make([]byte, 4096)
 		for {
 			n, err := c.control.Read(b)
@@ -82,7 +86,13 @@ func (c *onTerminal) types(t *testing.T, want, keys string) {
 // left waits for the command and wants it to have been left with one of these codes.
 func (c *onTerminal) left(t *testing.T, codes ...int) {
 	t.Helper()
-	if r := c.wait(); !slices.Contains(codes, r.code) {
+	r := c.wait()
+	select {
+	case <-c.read:
+	case <-time.After(patience):
+		t.Error("the terminal is still open")
+	}
+	if !slices.Contains(codes, r.code) {
 		t.Errorf("exit code %d, want %d; the terminal shows:\n%s", r.code, codes, c.shown.String())
 	}
 }
