@@ -8,7 +8,6 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 )
@@ -96,7 +95,32 @@ type span struct {
 }
 
 // Text returns a text without what is to be taken out, or text itself where there is nothing, and counts.
-func (k Kinds) Text(text []byte) ([]byte, Counts) {
+func (k Kinds) Text(text []byte) ([]byte, Counts) { return k.replace(text, instead) }
+
+// instead is what stands for a thing that was taken out.
+func instead(name string, _ []byte) []byte { return []byte("[redacted " + name + "]") }
+
+// mask is instead with as many bytes as the thing has, and as many lines.
+func mask(name string, thing []byte) []byte {
+	out := stars(thing)
+	if said := instead(name, nil); len(said) <= len(out) {
+		copy(out, said)
+	}
+	return out
+}
+
+// stars returns a star for each byte but ends of lines.
+func stars(thing []byte) []byte {
+	out := bytes.Clone(thing)
+	for i, c := range out {
+		if c != '\n' && c != '\r' {
+			out[i] = '*'
+		}
+	}
+	return out
+}
+
+func (k Kinds) replace(text []byte, by func(name string, thing []byte) []byte) ([]byte, Counts) {
 	spans := k.find(text)
 	if len(spans) == 0 {
 		return text, nil
@@ -109,7 +133,7 @@ func (k Kinds) Text(text []byte) ([]byte, Counts) {
 			continue // a part of the one before
 		}
 		out = append(out, text[at:s.from]...)
-		out = fmt.Appendf(out, "[redacted %s]", s.name)
+		out = append(out, by(s.name, text[s.from:s.to])...)
 		counts[s.name]++
 		at = s.to
 	}
@@ -216,20 +240,28 @@ func each(text []byte, anchor string, visit func(at int)) {
 // Stream takes things out of a text that comes in pieces, which may cut them. It is used by one goroutine at a time.
 type Stream struct {
 	Kinds
+	// Masks says that as many bytes stand for a thing as it has, so that every other byte keeps its place.
+	Masks  bool
 	Counts Counts
 	held   []byte
 	inKey  bool // within a private key whose end has not come
 	swept  int  // bytes of it that were taken out
 }
 
+// Reach is how many bytes before a place of a text something may begin that is there, at most.
+const Reach = 64 << 10
+
 // Bounds of what is held back.
 const (
 	longestHeld = 4 << 10
-	longestKey  = 64 << 10
+	longestKey  = Reach
 	largePiece  = 4 << 10 // bytes of a piece that was cut by its size
 
 	longestKeyLine = 60 // bytes of the line with which a private key begins
 )
+
+// Held is how many bytes are held back.
+func (s *Stream) Held() int { return len(s.held) }
 
 // Write returns what may be passed on now: the piece and what was held back before, but for an end that may be the beginning of something.
 func (s *Stream) Write(piece []byte) []byte {
@@ -238,42 +270,67 @@ func (s *Stream) Write(piece []byte) []byte {
 		text = slices.Concat(s.held, piece)
 		s.held = nil
 	}
+	var swept []byte
 	if s.inKey {
-		if text = s.sweep(text, len(piece)); text == nil {
-			return nil
+		n := s.sweep(text, len(piece))
+		if s.Masks {
+			swept = stars(text[:n])
+		}
+		if text = text[n:]; s.inKey {
+			s.held = bytes.Clone(text)
+			return swept
 		}
 	}
 	keep := s.tail(text, len(piece) >= largePiece)
 	s.held = bytes.Clone(text[len(text)-keep:])
-	return s.take(text[:len(text)-keep])
+	out := s.take(text[:len(text)-keep])
+	if len(swept) > 0 {
+		out = append(swept, out...)
+	}
+	return out
 }
 
-// Flush returns what was held back, but for what belongs to a private key: that goes on with the next piece, if there is one.
+// Flush returns what was held back. Of a private key, which goes on with the next piece if there is one, it returns stars or nothing.
 func (s *Stream) Flush() []byte {
-	if s.inKey {
-		return nil
+	var out []byte
+	if !s.inKey {
+		text := s.held
+		s.held = nil
+		out = s.take(text)
 	}
-	text := s.held
-	s.held = nil
-	return s.take(text)
+	if s.inKey && s.Masks {
+		s.swept += len(s.held)
+		out = append(out, stars(s.held)...)
+		s.held = nil
+	}
+	return out
 }
 
 func (s *Stream) take(text []byte) []byte {
 	if len(text) == 0 {
 		return nil
 	}
-	out, counts := s.Text(text)
+	by := instead
+	if s.Masks {
+		by = mask
+	}
+	out, counts := s.replace(text, by)
 	if counts != nil {
 		s.count(counts)
 	}
 	if s.Secrets {
 		if at := bytes.LastIndex(out, []byte(keyBegin)); at >= 0 && bytes.Contains(out[at:], []byte(keyName)) && !ends(out[at:]) {
 			s.inKey, s.swept = true, len(out)-at // its end comes later
-			if end := bytes.Index(out[at:], []byte(keyEnd)); end >= 0 {
-				s.held = slices.Concat(out[at+end:], s.held)
+			key := out[at:]
+			line := min(len(key), bytes.Index(key, []byte(keyName))+len(keyName)+5)
+			end := len(key) - endBegun(key[line:])
+			if i := bytes.Index(key, []byte(keyEnd)); i >= 0 {
+				end = i
 			}
+			s.held = slices.Concat(key[end:], s.held)
+			key = key[:end]
 			s.count(Counts{privateKey: 1})
-			out = append(bytes.Clone(out[:at]), "[redacted "+privateKey+"]"...)
+			out = append(bytes.Clone(out[:at]), by(privateKey, key)...)
 		}
 	}
 	return out
@@ -292,23 +349,29 @@ func ends(key []byte) bool {
 	return at >= 0 && bytes.Contains(key[at+len(keyEnd):], []byte("-----"))
 }
 
-// sweep takes out what belongs to a private key that has begun before, and returns what follows its end; nil: that has not come. fresh is how many bytes of text are new.
-func (s *Stream) sweep(text []byte, fresh int) []byte {
+// sweep returns how many bytes at the beginning of a text belong to a private key that has begun before. What follows them, in the key, may be the beginning of its end. fresh is how many
+// bytes of text are new.
+func (s *Stream) sweep(text []byte, fresh int) int {
 	if at := bytes.Index(text, []byte(keyEnd)); at >= 0 {
-		rest := text[at+len(keyEnd):]
-		if dashes := bytes.Index(rest, []byte("-----")); dashes >= 0 {
+		last := at + len(keyEnd)
+		if dashes := bytes.Index(text[last:], []byte("-----")); dashes >= 0 {
 			s.inKey = false
-			return append([]byte{}, rest[dashes+5:]...)
+			return last + dashes + 5
 		}
 	}
 	if s.swept += fresh; s.swept > longestKey {
 		s.inKey = false // it is none
-		return text
+		return 0
 	}
-	if keep := min(len(text), len(keyEnd)+40); bytes.Contains(text[len(text)-keep:], []byte("-")) {
-		s.held = bytes.Clone(text[len(text)-keep:])
+	return len(text) - endBegun(text)
+}
+
+// endBegun returns how many bytes at the end of a part of a private key may be the beginning of its last line.
+func endBegun(key []byte) int {
+	if n := min(len(key), len(keyEnd)+40); bytes.Contains(key[len(key)-n:], []byte("-")) {
+		return n
 	}
-	return nil
+	return 0
 }
 
 // tail returns how many bytes at the end of a text may be the beginning of something. What people wait for, such as a prompt without an end of line, is not held back.

@@ -179,6 +179,54 @@ func TestStream(t *testing.T) {
 	}
 }
 
+// TestStreamMasks cuts a text with secrets into pieces, some of which are flushed: what is no secret keeps its place.
+func TestStreamMasks(t *testing.T) {
+	t.Parallel()
+	all := secrets()
+	var text, want bytes.Buffer
+	for name, secret := range all {
+		text.WriteString("value: " + secret + "\nplain words\n")
+		if strings.HasPrefix(name, "password-in") || strings.HasPrefix(name, "slack-webhook") || strings.HasPrefix(name, "azure") {
+			want.WriteString("value: " + secret + "\nplain words\n") // only a part is taken out; its length is compared
+			continue
+		}
+		want.WriteString("value: " + strings.Repeat("?", len(secret)) + "\nplain words\n")
+	}
+	for size := 1; size < text.Len(); size += 13 {
+		s := redact.Stream{Kinds: redact.Kinds{Secrets: true}, Masks: true}
+		var got []byte
+		for rest := text.Bytes(); len(rest) > 0; {
+			n := min(len(rest), size)
+			got = append(got, s.Write(rest[:n])...)
+			if rest = rest[n:]; len(got)+s.Held() != text.Len()-len(rest) {
+				t.Fatalf("%d bytes came and %d are held of %d", len(got), s.Held(), text.Len()-len(rest))
+			}
+		}
+		got = append(got, s.Flush()...)
+		if len(got) != text.Len() {
+			t.Fatalf("in pieces of %d bytes: %d bytes of %d", size, len(got), text.Len())
+		}
+		for name, secret := range all {
+			if name != "password-in-address" && bytes.Contains(got, []byte(secret)) {
+				t.Errorf("in pieces of %d bytes: %s is there", size, name)
+			}
+		}
+		for i, c := range want.Bytes() {
+			if at := bytes.LastIndexByte(want.Bytes()[:i], '\n'); c != '?' && bytes.HasPrefix(want.Bytes()[at+1:], []byte("plain")) && got[i] != c {
+				t.Fatalf("in pieces of %d bytes: byte %d became %q: %q", size, i, got[i], got[max(0, i-40):i+1])
+			}
+		}
+	}
+	s := redact.Stream{Kinds: redact.Kinds{Secrets: true}, Masks: true}
+	var got string
+	for _, piece := range strings.SplitAfter("a\n"+all["private-key"]+"\nafter\n", "\n") {
+		got += string(s.Write([]byte(piece))) + string(s.Flush())
+	}
+	if !strings.HasPrefix(got, "a\n[redacted private-key]*") || !strings.HasSuffix(got, "*\nafter\n") || strings.Count(got, "\n") != strings.Count(all["private-key"], "\n")+3 || strings.Contains(got, "=") {
+		t.Errorf("with flushes: %q", got)
+	}
+}
+
 func FuzzStream(f *testing.F) {
 	f.Add("key AKIA0123456789ABCDEF and -----BEGIN PRIVATE "+"KEY-----\nx", 7)
 	f.Fuzz(func(t *testing.T, text string, size int) {
@@ -195,6 +243,13 @@ func FuzzStream(f *testing.F) {
 		n += len(s.Flush())
 		if len(s.Counts) == 0 && n != len(text) {
 			t.Errorf("%d of %d bytes came out, and nothing was taken out", n, len(text))
+		}
+		masks, m := redact.Stream{Kinds: all, Masks: true}, 0
+		for rest := []byte(text); len(rest) > 0; rest = rest[min(len(rest), size):] {
+			m += len(masks.Write(rest[:min(len(rest), size)]))
+		}
+		if m += len(masks.Flush()); m != len(text) {
+			t.Errorf("%d of %d bytes came out with masks", m, len(text))
 		}
 	})
 }
