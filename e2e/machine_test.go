@@ -267,6 +267,10 @@ func TestProcessesOfAServer(t *testing.T) {
 	if r.ended(t, 9); r.stdout != "1\n" {
 		t.Errorf("it said %q", r.stdout)
 	}
+	key := "AKIA" + "0123456789ABCDEF"
+	if r := run(key, "exec", "made-here", "--", "bash", "-c", "cat; sleep 0.2; echo; echo "+key+" >&2"); r.stdout != strings.Repeat("*", len(key))+"\n" || r.stderr != strings.Repeat("*", len(key))+"\n" {
+		t.Errorf("of a key it said %q and %q", r.stdout, r.stderr)
+	}
 	run("", "kill", session, "echo", "--all").ended(t, 0)
 	run("", "ps", "nobody").complained(t, "has no session")
 	if _, _, exit, err := hear(ctx, c, session, echo.ID, 0, nil); err != nil || exit.Signal != "SIGTERM" {

@@ -49,3 +49,6 @@ func (h *Hub) Sweep(ctx context.Context) { h.sweep(ctx) }
 
 // SweepUploads is what Run does every minute, too.
 func (h *Hub) SweepUploads(ctx context.Context) error { return h.sweepUploads(ctx) }
+
+// Masked yields the output of a process with masks.
+var Masked = masked

@@ -105,7 +105,7 @@ func (h *Hub) SignalProcess(ctx context.Context, who auth.Principal, session, id
 	return err
 }
 
-// FollowProcess yields what a process emits from a position of its output on, the last of it its end. It keeps the session in memory, until somebody else needs the
+// FollowProcess yields what a process emits from a position of its output on, the last of it its end. Secrets in it are masked, as Redaction says. It keeps the session in memory, until somebody else needs the
 // session. Needs auth.SessionsRead. Problems: process_not_found, session_taken.
 func (h *Hub) FollowProcess(ctx context.Context, who auth.Principal, session, id string, from int64) (iter.Seq2[process.Event, error], error) {
 	if _, err := h.Process(ctx, who, session, id); err != nil {
@@ -118,7 +118,10 @@ func (h *Hub) emitted(ctx context.Context, who auth.Principal, session, id strin
 	return func(yield func(process.Event, error) bool) {
 		left := errors.New("the follower has left")
 		err := h.yielding(ctx, who, session, h.acquireUntouched, func(ctx context.Context, l Live) error {
-			for e, err := range l.FollowProcess(ctx, id, from) {
+			follow := func(ctx context.Context, from int64) iter.Seq2[process.Event, error] {
+				return l.FollowProcess(ctx, id, from)
+			}
+			for e, err := range masked(ctx, h.redactionIn(ctx, who.Project, who.Key, session), from, follow) {
 				if err != nil {
 					return err
 				}

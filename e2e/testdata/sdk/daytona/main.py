@@ -44,6 +44,7 @@ assert (run.exit_code, run.result) == (0, "42 everywhere\n"), run
 assert "ZeroDivisionError" in box.process.code_run("1/0").result
 chart = box.process.code_run("import matplotlib.pyplot as plt\nplt.bar(['a', 'b'], [1, 2.5])\nplt.title('t')\nplt.show()").artifacts.charts[0]
 assert (str(chart.type).split(".")[-1].lower(), chart.title, len(chart.elements)) == ("bar", "t", 2) and chart.png, chart
+assert box.process.exec("echo a key AKIA''0123456789ABCDEF and more").result == "a key ******************** and more\n"
 refused(DaytonaTimeoutError, lambda: box.process.exec("sleep 100", timeout=1))
 said = []
 done = box.code_interpreter.run_code("kept = 5\nprint(kept)", on_stdout=lambda m: said.append(m.output))

@@ -112,6 +112,8 @@ def commands(box):
     assert box.commands.run("python -c 'print(6 * 7)'").stdout == "42\n"
     done = box.commands.run("echo $ALL-$OWN; pwd; whoami; echo err >&2", envs={"OWN": "own"}, cwd="/tmp")
     assert done.stdout == "everywhere-own\n/tmp\nuser\n" and done.stderr == "err\n", done
+    key = box.commands.run("echo a key AKIA''0123456789ABCDEF and more").stdout
+    assert key == "a key ******************** and more\n", key
     failed = fails(CommandExitException, lambda: box.commands.run("echo before; exit 3"))
     assert failed.exit_code == 3 and failed.stdout == "before\n"
     fails(TimeoutException, lambda: box.commands.run("sleep 600", timeout=2))
