@@ -100,6 +100,7 @@ func TestMaskedStreamsKeepTheirOrder(t *testing.T) {
 
 		for range 100 { // whatever comes first, it is said
 			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
 			var last error
 			for _, err := range hub.Masked(ctx, redact.Kinds{Secrets: true}, 0, written([]process.Event{{Kind: process.Stdout, Data: []byte("x\n")}}, time.Hour)) {
 				last = err

@@ -319,7 +319,7 @@ func (s *Stream) take(text []byte) []byte {
 		s.count(counts)
 	}
 	if s.Secrets {
-		if at := bytes.LastIndex(out, []byte(keyBegin)); at >= 0 && bytes.Contains(out[at:], []byte(keyName)) && !ends(out[at:]) {
+		if at := lastKey(out); at >= 0 && bytes.Contains(out[at:], []byte(keyName)) && !ends(out[at:]) {
 			s.inKey, s.swept = true, len(out)-at // its end comes later
 			key := out[at:]
 			line := min(len(key), bytes.Index(key, []byte(keyName))+len(keyName)+5)
@@ -334,6 +334,19 @@ func (s *Stream) take(text []byte) []byte {
 		}
 	}
 	return out
+}
+
+// lastKey returns where the last private key begins, or -1. It looks forward, which is quicker by far.
+func lastKey(text []byte) int {
+	last := -1
+	for at := 0; ; {
+		i := bytes.Index(text[at:], []byte(keyBegin))
+		if i < 0 {
+			return last
+		}
+		last = at + i
+		at = last + 1
+	}
 }
 
 func (s *Stream) count(counts Counts) {
@@ -391,8 +404,9 @@ func (s *Stream) tailOfForm(text []byte, large bool) int {
 		n++
 	}
 	end := text[len(text)-n:]
-	if line := bytes.LastIndex(text, []byte(keyBegin)); s.Secrets && line >= 0 && len(text)-line < longestKeyLine && !bytes.Contains(text[line+len(keyBegin):], []byte("-----")) {
-		return len(text) - line
+	last := text[max(0, len(text)-longestKeyLine+1):]
+	if line := bytes.LastIndex(last, []byte(keyBegin)); s.Secrets && line >= 0 && !bytes.Contains(last[line+len(keyBegin):], []byte("-----")) {
+		return len(last) - line
 	}
 	escape := escapeBefore(text[:len(text)-n])
 	if n >= longestHeld || !large && !digit && n < 16 && escape == 0 && !begins(end) {

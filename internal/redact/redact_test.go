@@ -118,6 +118,24 @@ func TestNumbersOfPeople(t *testing.T) {
 	}
 }
 
+// TestFindsAfterLargeBlocks has keys after much of one byte, with which a form may begin, too, at each place of a word of the processor's.
+func TestFindsAfterLargeBlocks(t *testing.T) {
+	t.Parallel()
+	for _, fill := range []string{"\x00", " ", "-", ":"} {
+		for before := 8190; before < 8210; before++ {
+			for name, secret := range secrets() {
+				text := strings.Repeat(fill, before) + "\n" + secret + "\n" + strings.Repeat(fill, before)
+				if name == "private-key" {
+					text = strings.Repeat(fill, before) + secret + "\n" + strings.Repeat(fill, before)
+				}
+				if _, counts := (redact.Kinds{Secrets: true}).String(text); counts[name] != 1 {
+					t.Fatalf("%s after %d of %q: %v", name, before, fill, counts)
+				}
+			}
+		}
+	}
+}
+
 // TestStream cuts a text with secrets at every place, into pieces of many sizes.
 func TestStream(t *testing.T) {
 	t.Parallel()
@@ -261,6 +279,13 @@ func BenchmarkText(b *testing.B) {
 		fmt.Fprintf(&text, "%d, %s, %.3f, 2026-01-%02d, https://example.com/%s\n", r.IntN(1e6), random(r, letters, 12), r.Float64(), r.IntN(28)+1, random(r, alnum, 8))
 	}
 	for name, kinds := range map[string]redact.Kinds{"secrets": {Secrets: true}, "all": {Secrets: true, Guesses: true, Cards: true, People: true, Emails: true}} {
+		b.Run(name+"/nothing", func(b *testing.B) {
+			zeros := make([]byte, 1<<20)
+			b.SetBytes(1 << 20)
+			for b.Loop() {
+				kinds.Text(zeros)
+			}
+		})
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(text.Len()))
 			for b.Loop() {
