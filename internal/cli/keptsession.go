@@ -42,7 +42,7 @@ func (k *keptSession) tidy() {
 	}
 	n := 0
 	for _, s := range all {
-		if !ident.Valid(ident.Session, s.Name) {
+		if s.Served || !ident.Valid(ident.Session, s.Name) {
 			continue
 		}
 		if n++; s.Name == k.id || s.State == named.Running {

@@ -40,6 +40,8 @@ type Options struct {
 	Store Store // as the owner writes to it (store.Store.By)
 	// Owner is this process among those that share the store. nil: it is the only process that ever uses the store, and everything unfinished there is its own.
 	Owner *owner.Owner
+	// Command names this process in messages of others that need one of its sessions; "": "cove serve".
+	Command string
 	// Sessions keeps paused sessions on the disk; without a Dir the hub has only sessions that callers attach. Prepare finds what sessions run on; a new
 	// session that Prepare's Ground starts from the beginning may come from a pool.
 	Sessions named.Store
@@ -260,6 +262,7 @@ func New(o Options) (*Hub, error) {
 	if o.Room == nil {
 		o.Room = memory.Machine{}.Look
 	}
+	o.Command = cmp.Or(o.Command, "cove serve")
 	o.SessionMemory = cmp.Or(o.SessionMemory, SessionMemory)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -143,8 +143,11 @@ func (h *Hub) correct(ctx context.Context, row Session) error {
 	if err != nil && !problem.Has(err, problem.SessionUnknown) {
 		return err
 	}
-	if err == nil && info.State == named.Running {
+	switch alone := h.o.Owner == nil || h.o.Owner.Alone(); {
+	case err == nil && info.State == named.Running:
 		return nil
+	case !alone && !info.Served:
+		return h.giveBack(ctx, row)
 	}
 	return h.settleSession(ctx, row, info, err == nil)
 }

@@ -270,7 +270,7 @@ func (h *Hub) destroy(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := h.o.Sessions.Remove(ctx, id, command); err != nil && !problem.Has(err, problem.SessionUnknown) {
+	if err := h.o.Sessions.Remove(ctx, id, h.o.Command); err != nil && !problem.Has(err, problem.SessionUnknown) {
 		return withoutCommands(err)
 	}
 	return nil

@@ -16,9 +16,6 @@ import (
 // touchEvery is the precision of Session.Used in the store while a session is in memory.
 const touchEvery = 15 * time.Second
 
-// command names this server in messages of other processes that need one of its sessions.
-const command = "cove serve"
-
 // seat is a session in memory, or one that is being loaded or evicted.
 type seat struct {
 	id, project, key string
@@ -407,7 +404,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 		base.Environment = image.Key(base.Environment, row.Image.Digest)
 	}
 	base.Limits.System, base.Volumes = row.System, row.volumesOf()
-	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: command, Swept: true, Existing: !s.created, Parked: h.parkedIn(s.id),
+	options := named.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: h.o.Command, Served: true, Swept: true, Existing: !s.created, Parked: h.parkedIn(s.id),
 		Depth: h.o.Limits.Points, Room: h.o.Limits.PointRoom}
 	name, err := h.o.Sessions.Open(ctx, s.id, options)
 	if problem.Has(err, problem.SessionUnknown) && !s.created {
@@ -429,7 +426,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if err != nil {
 		err = errors.Join(err, name.Discard(ctx))
 		if problem.Has(err, problem.SessionNotFound) { // the session was deleted meanwhile, and Open has made it anew
-			err = errors.Join(err, h.o.Sessions.Remove(ctx, s.id, command))
+			err = errors.Join(err, h.o.Sessions.Remove(ctx, s.id, h.o.Command))
 		}
 		return err
 	}

@@ -53,7 +53,7 @@ func (h *Hub) here(ctx context.Context, row Session) (abandoned bool, err error)
 		return false, err
 	}
 	return false, problem.New(problem.SessionInUse, fmt.Sprintf("the session is used by %s (process %d)", other.Command, other.PID)).
-		WithHint("wait until that command has ended")
+		WithHint("wait until that command has ended or has paused the session; one command at a time can use a session")
 }
 
 // elsewhere is the problem of a session or a file that is on the disk of another home, or in the memory of a process there.

@@ -129,9 +129,9 @@ func (h *Hub) returnPaused(ctx context.Context, row Session, point string) error
 	var info named.Info
 	var err error
 	if point == "" {
-		info, err = h.o.Sessions.Undo(ctx, row.ID, command)
+		info, err = h.o.Sessions.Undo(ctx, row.ID, h.o.Command)
 	} else {
-		info, err = h.o.Sessions.Return(ctx, row.ID, command, point)
+		info, err = h.o.Sessions.Return(ctx, row.ID, h.o.Command, point)
 	}
 	if err != nil {
 		return withoutCommands(err)

@@ -247,7 +247,7 @@ func (h *Hub) removeOrphans(ctx context.Context, there map[string]named.Info, kn
 		if shared && h.now().Sub(there[name].Created) < orphanAge {
 			continue // another process may be about to record it
 		}
-		if err := h.o.Sessions.Remove(ctx, name, command); err != nil {
+		if err := h.o.Sessions.Remove(ctx, name, h.o.Command); err != nil {
 			h.log.WarnContext(ctx, "the files of a session without a record were not removed", "session", name, "error", err)
 			continue
 		}

@@ -10,7 +10,9 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/ident"
 	"cove/internal/kernel"
+	"cove/internal/owner"
 )
 
 // killed returns what is on the disk now, as a killed server leaves it, with a server started on it.
@@ -163,5 +165,27 @@ func TestADatabaseThatIsNotOurs(t *testing.T) {
 	lifeIn(t, dir, openStore(t, dir), nil)
 	if _, err := os.Stat(filepath.Join(dir, "sessions", s.ID)); err != nil {
 		t.Errorf("an empty database had the sessions removed: %v", err)
+	}
+}
+
+// TestAKilledCommandsSessions: those that it made for its clients are lost as a server's are; those that were attached, which are on the disk under other names or not at all, are given back.
+func TestAKilledCommandsSessions(t *testing.T) {
+	t.Parallel()
+	dir, who := t.TempDir(), someone(auth.LocalProject)
+	l := lifeOf(t, dir, openStore(t, dir), owner.Options{Command: "cove mcp"}, func(o *hub.Options) { o.Command = "cove mcp" })
+	made := l.session(who)
+	l.run(who, made.ID, "remember one")
+	brought, _ := l.attach(who, ident.New(ident.Session))
+	after := t.TempDir()
+	if err := os.CopyFS(after, os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	l.detach(who, brought.ID, hub.SessionPaused)
+	n := lifeOf(t, after, openStore(t, after), owner.Options{Command: "cove run"}, nil)
+	if a, b := n.state(who, made.ID), n.state(who, brought.ID); a != hub.SessionLost || b != hub.SessionPaused {
+		t.Errorf("the session of a client is %s, the attached one %s", a, b)
+	}
+	if in, err := n.Session(t.Context(), who, made.ID); err != nil || in.Rollback == nil || len(in.Rollback.Executions) != 1 {
+		t.Errorf("what is lost is not known: %+v, %v", in.Rollback, err)
 	}
 }

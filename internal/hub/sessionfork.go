@@ -109,7 +109,7 @@ func (h *Hub) copySession(ctx context.Context, from, point string, row *Session)
 		return err
 	}
 	defer counted()
-	info, err := h.o.Sessions.Fork(ctx, from, row.ID, command, point)
+	info, err := h.o.Sessions.Fork(ctx, from, row.ID, h.o.Command, point)
 	if err != nil {
 		return withoutCommands(err)
 	}

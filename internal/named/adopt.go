@@ -23,7 +23,7 @@ func (s Store) Adopt(ctx context.Context, name string, o Options, live Live, exe
 		return nil, err
 	}
 	l, rec, err := s.create(name, o.Command, func(string) (Record, error) {
-		r := newRecord(name, o.Base)
+		r := newRecord(name, o)
 		r.Environment, r.Python, r.Installed = ground.Key.Environment, ground.Python, live.Installed()
 		r.Executions = executions
 		r.Running = &Owner{PID: os.Getpid(), Command: o.Command, Since: time.Now()}

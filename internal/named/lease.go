@@ -154,5 +154,5 @@ func inUse(name, dir string) error {
 		by = who.String()
 	}
 	return problem.New(problem.SessionInUse, "session "+name+" is in use by "+by).
-		WithHint("wait until that command has ended; one command at a time can use a session")
+		WithHint("wait until that command has ended or has paused the session; one command at a time can use a session")
 }

@@ -94,7 +94,7 @@ func (s Store) Fork(ctx context.Context, from, to, command, point string) (Info,
 		present = place < 0
 	}
 	made, _, err := s.create(to, command, func(dir string) (Record, error) {
-		fork := newRecord(to, rec.Base)
+		fork := newRecord(to, Options{Base: rec.Base})
 		fork.Python, fork.Executions, fork.Head = rec.Python, at.Executions, at
 		fork.Head.Kept, fork.Head.Before, fork.Head.Packed, fork.Head.Room = false, nil, false, 0
 		if at.Snapshot != "" {

@@ -153,6 +153,8 @@ type Options struct {
 	Parked map[string]string
 	// Command names this process in messages to others that need the session meanwhile, such as "cove run".
 	Command string
+	// Served is what Record.Served of a new session says.
+	Served bool
 	// Swept says that the caller calls Sweep itself. A sweep takes the longer the more sessions there are.
 	Swept bool
 
@@ -203,16 +205,16 @@ func (s Store) acquireOrCreate(ctx context.Context, name string, o Options) (l *
 		if !problem.Has(err, problem.SessionUnknown) || o.Existing {
 			return l, rec, false, err
 		}
-		l, rec, err = s.create(name, o.Command, func(string) (Record, error) { return newRecord(name, o.Base), nil })
+		l, rec, err = s.create(name, o.Command, func(string) (Record, error) { return newRecord(name, o), nil })
 		if !errors.Is(err, fs.ErrExist) {
 			return l, rec, true, err
 		}
 	}
 }
 
-func newRecord(name string, b Base) Record {
+func newRecord(name string, o Options) Record {
 	now := time.Now()
-	return Record{Version: recordVersion, ID: ident.New(ident.Session), Name: name, Created: now, Used: now, Base: b}
+	return Record{Version: recordVersion, ID: ident.New(ident.Session), Name: name, Created: now, Used: now, Base: o.Base, Served: o.Served}
 }
 
 // agree compares what the user asked for with what the session has, and takes over what can be changed.

@@ -150,6 +150,7 @@ type Record struct {
 	Running *Owner  `json:"running,omitempty"`   // the process that has the session, or had it when it died
 	Memory  *Memory `json:"in_memory,omitempty"` // the process that keeps the session in memory, or did when it died
 	Notice  *Notice `json:"notice,omitempty"`    // the last one
+	Served  bool    `json:"served,omitempty"`    // a hub has made it for its clients, and its record in the database has the name as the id
 }
 
 // broken returns the problem of a session that cannot be used at all.
