@@ -53,7 +53,10 @@ type Options struct {
 	MaxBody   int64         // bytes of a request; 8 MiB
 	MaxOutput int64         // bytes of text that an answer has; 64 KiB
 	Timeout   time.Duration // wall clock of an execution; 5 minutes
+	Idle      time.Duration // without use after which a session that is made here is paused; 5 minutes
+	Home      string        // sessions of other homes are not listed; "": all are
 	OAuth     *OAuth        // nil: keys alone
+	Private   bool          // the client's user is the operator, who is told of failures with all details
 }
 
 type server struct {
@@ -90,6 +93,7 @@ func New(o Options) http.Handler {
 	s.MaxBody = cmp.Or(o.MaxBody, 8<<20)
 	s.MaxOutput = cmp.Or(o.MaxOutput, 64<<10)
 	s.Timeout = cmp.Or(o.Timeout, 5*time.Minute)
+	s.Idle = cmp.Or(o.Idle, 5*time.Minute)
 	s.protocol = s.speaks()
 	return s.door()
 }
@@ -204,6 +208,27 @@ func (c *call) tell(message string) {
 	_ = c.request.Session.NotifyProgress(c, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: c.said, Message: message}) // nobody may be there any more
 }
 
+// tellMeanwhile tells the same again and again, until the caller calls over.
+func (c *call) tellMeanwhile(message string) (over func()) {
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for tick := time.NewTicker(patience); ; {
+			select {
+			case <-tick.C:
+				c.tell(message)
+			case <-stop:
+				tick.Stop()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(stop)
+		<-stopped
+	}
+}
+
 // failed is the answer for a call that came to nothing. A model can read it and do better.
 func (s *server) failed(c *call, name string, err error) *sdk.CallToolResult {
 	p, less := problem.Public(err)
@@ -211,6 +236,10 @@ func (s *server) failed(c *call, name string, err error) *sdk.CallToolResult {
 		s.Log.ErrorContext(c, "a tool failed", "tool", name, "request", c.who.Request, "error", err)
 	}
 	text := p.Message
+	if s.Private {
+		p = problem.Of(err)
+		text = p.Error()
+	}
 	if p.Hint != "" {
 		text += "; " + p.Hint
 	}

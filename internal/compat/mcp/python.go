@@ -29,6 +29,8 @@ const (
 	farewell = 10 * time.Second
 	// pace is how often a client is told what code prints.
 	pace = 250 * time.Millisecond
+	// patience is how often a client is told that it still has to wait for something: on a new machine, the first session.
+	patience = 5 * time.Second
 )
 
 // outcome is what came of code: as the structured content, and, in order, as text.
@@ -81,7 +83,9 @@ func (s *server) python(c *call) (*sdk.CallToolResult, error) {
 	}
 	r := &run{o: &outcome{Session: in.Session, Files: []fileSaid{}, room: s.MaxOutput}, fresh: in.Session == ""}
 	if r.fresh {
-		made, err := s.Hub.CreateSession(c, c.who, hub.NewSession{Metadata: map[string]string{mark: "yes"}, Life: life, Idle: idle})
+		told := c.tellMeanwhile("making a session ready, which takes a minute or two the first time on a machine")
+		made, err := s.Hub.CreateSession(c, c.who, hub.NewSession{Metadata: map[string]string{mark: "yes"}, Life: life, Idle: s.Idle})
+		told()
 		if err != nil {
 			return nil, err
 		}

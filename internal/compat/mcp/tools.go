@@ -30,9 +30,8 @@ const (
 	mostRead = 8 << 20
 	// mostListed bounds how many entries of a folder and how many sessions are told.
 	mostListed = 100
-	// life and idle are of sessions that are made here.
+	// life is of sessions that are made here.
 	life = 7 * 24 * time.Hour
-	idle = 5 * time.Minute
 )
 
 // tool is one of the server's.
@@ -206,6 +205,9 @@ func (s *server) listSessions(c *call) (*sdk.CallToolResult, error) {
 	}
 	var lines []string
 	for _, one := range found.Items {
+		if s.Home != "" && one.Home != s.Home {
+			continue
+		}
 		lines = append(lines, fmt.Sprintf("%s made %s, last used %s", one.ID, one.Created.UTC().Format(time.RFC3339), one.Used.UTC().Format(time.RFC3339)))
 	}
 	if len(lines) == 0 {
