@@ -76,7 +76,7 @@ func Main(ctx context.Context, args []string, build cli.Build, signals <-chan os
 		Packages:  newPackageDesk,
 		Images:    images,
 		Serve:     newServer(version, sdnotify.Find()),
-		Records:   openRecords,
+		Records:   openRecords(version),
 		Restore:   restoreRecords,
 		Verify:    verifyBackup,
 

@@ -12,6 +12,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/cli"
+	"cove/internal/compat/mcp"
 	"cove/internal/config"
 	"cove/internal/hub"
 	"cove/internal/memory"
@@ -61,7 +62,22 @@ func databasePassword(c config.Config) string {
 }
 
 // openRecords opens the database for a command, with a hub on it. The local project and its owner are made with it.
-func openRecords(ctx context.Context, c config.Config, o cli.RecordsOptions) (_ *cli.Records, err error) {
+func openRecords(version string) func(context.Context, config.Config, cli.RecordsOptions) (*cli.Records, error) {
+	return func(ctx context.Context, c config.Config, o cli.RecordsOptions) (*cli.Records, error) {
+		if o.Sessions == nil {
+			return recordsOf(ctx, c, o, nil)
+		}
+		own := &ownSessions{version: version, cfg: c, progress: o.Sessions}
+		r, err := recordsOf(ctx, c, o, own)
+		if err == nil {
+			r.Ahead = own.ahead
+			r.MCP = mcp.New(mcp.Options{Hub: r.Hub, Log: o.Log, Version: version, Timeout: time.Duration(c.Sandbox.Timeout), Idle: ownIdle, Home: own.home, Private: true})
+		}
+		return r, err
+	}
+}
+
+func recordsOf(ctx context.Context, c config.Config, o cli.RecordsOptions, own *ownSessions) (_ *cli.Records, err error) {
 	var s *store.Store
 	if o.Scratch {
 		s, err = store.Open(ctx, store.Options{Memory: true})
@@ -82,7 +98,7 @@ func openRecords(ctx context.Context, c config.Config, o cli.RecordsOptions) (_ 
 	}
 	err = accounts.FoundLocal(ctx)
 	if err == nil && o.Command != "" {
-		err = openLocalHub(ctx, c, s, r, o)
+		err = openLocalHub(ctx, c, s, r, o, own)
 	}
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
@@ -92,7 +108,7 @@ func openRecords(ctx context.Context, c config.Config, o cli.RecordsOptions) (_ 
 
 // openLocalHub makes the command's process an owner with a hub, until r is closed. Where nothing outlives the process, or it only reads and cannot become an
 // owner (the disk is full, or nothing may be written there), the hub has no owner, and what dead owners left is not looked for.
-func openLocalHub(ctx context.Context, c config.Config, s *store.Store, r *cli.Records, o cli.RecordsOptions) (err error) {
+func openLocalHub(ctx context.Context, c config.Config, s *store.Store, r *cli.Records, o cli.RecordsOptions, own *ownSessions) (err error) {
 	var me *owner.Owner
 	if !o.Scratch {
 		me, err = owner.Register(ctx, owner.Options{Store: s, Folder: filepath.Join(c.Folders.Sessions, homeFolder), Command: o.Command, Log: o.Log})
@@ -101,16 +117,17 @@ func openLocalHub(ctx context.Context, c config.Config, s *store.Store, r *cli.R
 		return err
 	}
 	if me == nil {
-		r.Hub, err = localHub(c, s, nil, o)
+		r.Hub, err = localHub(c, s, nil, o, own)
 		return err
 	}
+	r.Lost = me.Lost()
 	closed := r.Close
 	r.Close = func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), goodbye)
 		defer cancel()
 		return errors.Join(me.Release(ctx), closed())
 	}
-	if r.Hub, err = localHub(c, s.By(me.ID, me.Fenced), me, o); err != nil {
+	if r.Hub, err = localHub(c, s.By(me.ID, me.Fenced), me, o, own); err != nil {
 		return err
 	}
 	return r.Hub.Recover(ctx)
@@ -126,15 +143,23 @@ const (
 )
 
 // localHub is the hub of a command's process. Its sessions are those that the command brings, whose limits are their own,
-// and whose records stay as long as the sessions: until they are removed.
-func localHub(c config.Config, s *store.Store, me *owner.Owner, o cli.RecordsOptions) (*hub.Hub, error) {
+// and whose records stay as long as the sessions: until they are removed. With own it makes others for its clients, in the same folder.
+func localHub(c config.Config, s *store.Store, me *owner.Owner, o cli.RecordsOptions, own *ownSessions) (*hub.Hub, error) {
 	l := hub.DefaultLimits()
 	l.Life, l.Idle, l.Execution, l.Output, l.Code, l.Stream = 0, 0, time.Duration(c.Sandbox.Timeout), int64(c.Sandbox.MaxOutput), localCode, localStream
-	return hub.New(hub.Options{
-		Store: s, Owner: me, Private: true, Models: o.Models, ToolServers: o.Tools, About: aboutModels(c), Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
+	all := hub.Options{
+		Store: s, Owner: me, Command: o.Command, Sessions: named.Store{Dir: c.Folders.Sessions}, Private: true, Models: o.Models, ToolServers: o.Tools, About: aboutModels(c), Log: o.Log, Limits: l, Turns: cli.TurnLimits(c),
 		Base: named.Base{Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Limits: named.LimitsOf(sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs})},
 		Room: func() (memory.Room, error) { return memory.Room{Total: 1 << 62, Available: 1 << 62}, nil }, // one session, whose limit the user chose
-	})
+	}
+	if own != nil {
+		own.base = all.Base
+		if me != nil {
+			own.home = me.Home
+		}
+		all.Prepare, all.Unsaved, all.SessionMemory, all.Room, all.Limits.SaveAfter = own.prepare, !c.Saves(), sessionMemory(c), machine().Look, ownSaved
+	}
+	return hub.New(all)
 }
 
 // restoreRecords reads a backup into the database and the folder that the settings name, which must have nothing in them.

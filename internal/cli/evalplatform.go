@@ -42,7 +42,7 @@ func (e *evaluation) open(ctx context.Context, m model.Model) (*evalPlatform, er
 	if m != nil {
 		m = clocked{m}
 	}
-	b := &evalPlatform{p: e.p, cfg: cfg, records: e.p.openHub(ctx, cfg, "cove eval", m, nil), quiet: e.Quiet}
+	b := &evalPlatform{p: e.p, cfg: cfg, records: e.p.openHub(ctx, cfg, m, RecordsOptions{Command: "cove eval"}), quiet: e.Quiet}
 	b.turn.Temperature = e.temperature
 	if m != nil && e.Seed != nil && m.Capabilities().Extra {
 		b.turn.Extra = map[string]json.RawMessage{"seed": json.RawMessage(strconv.FormatInt(*e.Seed, 10))}

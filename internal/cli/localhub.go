@@ -50,12 +50,15 @@ func (c *chosenModel) Open(context.Context, string) (model.Model, error) {
 func (c *chosenModel) List(context.Context) ([]hub.ModelInfo, error) { return nil, nil }
 
 // openHub opens the database, while the caller starts other things. Where no history is kept or the database cannot be used, it opens one in memory instead.
-// command is shown to other processes that want the command's session; m, which may be nil, is the model that is asked, and tools are what its code may call.
-func (p *Program) openHub(ctx context.Context, c config.Config, command string, m model.Model, tools hub.ToolServers) *localHub {
+// m, which may be nil, is the model that is asked.
+func (p *Program) openHub(ctx context.Context, c config.Config, m model.Model, o RecordsOptions) *localHub {
 	ctx, abandon := context.WithTimeout(context.WithoutCancel(ctx), recordsTime)
 	h := &localHub{p: p, models: &chosenModel{m}, opening: make(chan opened, 1), abandon: abandon}
 	go func() {
-		o := RecordsOptions{Command: command, Models: h.models, Tools: tools, Scratch: !c.Store.History, Log: p.warnings()}
+		o.Models, o.Scratch = h.models, !c.Store.History
+		if o.Log == nil {
+			o.Log = p.warnings(slog.LevelError) // failures of the history, which do not end the command
+		}
 		records, err := p.Records(ctx, c, o)
 		if err != nil && c.Store.History && !errors.Is(ctx.Err(), context.Canceled) {
 			notef(p.Err, "this is not kept in the history: %s", oneLine(spoken(err)))
@@ -67,9 +70,9 @@ func (p *Program) openHub(ctx context.Context, c config.Config, command string, 
 	return h
 }
 
-// warnings is a log that shows the user failures of the history, which do not end the command.
-func (p *Program) warnings() *slog.Logger {
-	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: slog.LevelError, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+// warnings is a log that shows the user what is of that level.
+func (p *Program) warnings(level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(p.Err, &slog.HandlerOptions{Level: level, ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey || a.Key == slog.LevelKey {
 			return slog.Attr{}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
 	"time"
 
 	"cove/internal/audit"
@@ -25,7 +26,13 @@ type Records struct {
 	Audit    audit.Log
 	// Backup writes the database and the stored files as one archive.
 	Backup func(ctx context.Context, w io.Writer) error
-	Close  func() error
+	// MCP is the hub to clients of the Model Context Protocol, where RecordsOptions.Sessions was set. Who calls must be in the context of a request.
+	MCP http.Handler
+	// Ahead makes, beside what else is done, what the first session for such a client needs.
+	Ahead func(ctx context.Context)
+	// Lost is closed when other processes have taken this one for dead; nil: that cannot be.
+	Lost  <-chan struct{}
+	Close func() error
 }
 
 // RecordsOptions say how the database is opened.
@@ -36,6 +43,8 @@ type RecordsOptions struct {
 	Scratch bool            // open a database in memory instead, which is gone when it is closed
 	Reads   bool            // the hub is used to read only, and opens although it cannot be recorded that the command uses it
 	Log     *slog.Logger    // of the hub; nil: none
+	// Sessions has the hub make sessions for clients, beside those that are attached to it: they are with those that have a name. It gets what making them ready has to say. nil: it makes none.
+	Sessions io.Writer
 }
 
 // day is the form of a day in records of usage.

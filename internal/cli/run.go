@@ -164,7 +164,7 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code i
 	req.Tools = tools
 	o := opening{cfg: cfg, flags: c.sandboxFlags, network: c.networkFlags, session: c.sessionFlags, command: "cove run"}
 	if c.Session != "" {
-		o.hub = p.openHub(i.soft, cfg, o.command, nil, nil)
+		o.hub = p.openHub(i.soft, cfg, nil, RecordsOptions{Command: o.command})
 		defer o.hub.close()
 	}
 	s, err := p.open(i.soft, o, withProgram(inputs, c.Program, req), out)

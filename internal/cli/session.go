@@ -149,8 +149,8 @@ func (sessionLs) Help() string {
 	return `States: new, nothing was saved yet; running, a command uses it now or it is in memory; paused, it is files and no process; lost, the last
 command died before it saved, and the next goes on from what was saved before; broken, it cannot be used.
 
-A session whose name begins with ses_ is that of a conversation, for --continue; those of the five conversations that were used last are kept
-(the setting session.conversations). With --server they are the sessions of the key's project; one without a name is shown by its id.
+A session whose name begins with ses_ is that of a conversation, for --continue, of which those of the five that were used last are kept
+(the setting session.conversations); or one that a program has made by cove mcp, which is kept for a week. With --server they are the sessions of the key's project; one without a name is shown by its id.
 
 Examples:
 

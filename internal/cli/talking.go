@@ -178,7 +178,7 @@ func (t *talking) locally(i *interruption, inputs []input, out *outFolder, use f
 		defer servers.Close()
 		tools = servers
 	}
-	records := t.p.openHub(i.soft, t.cfg, t.command, t.model, tools)
+	records := t.p.openHub(i.soft, t.cfg, t.model, RecordsOptions{Command: t.command, Tools: tools})
 	defer records.close()
 	o := opening{cfg: t.cfg, flags: t.sandboxFlags, network: t.networkFlags, session: t.sessionFlags, command: t.command, hub: records}
 	o.kept = t.p.newKept(o)
