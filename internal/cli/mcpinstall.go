@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"cove/internal/durable"
@@ -18,19 +20,22 @@ import (
 type mcpInstall struct {
 	Client string `arg:"" enum:"claude-code,claude-desktop,codex,cursor,gemini,vscode" help:"The program: claude-code, claude-desktop, codex, cursor, gemini or vscode."`
 	serverFlags
-	Name  string `placeholder:"NAME" default:"cove" help:"What the program calls the server (default: ${default})."`
+	Name  string `placeholder:"NAME" default:"cove" help:"What the program calls it (default: ${default})."`
 	Print bool   `help:"Print what would be written, and where, and write nothing."`
 }
 
 // Help is the long help.
 func (mcpInstall) Help() string {
-	return `Has a program use a cove server as a tool, by the Model Context Protocol: writes the server's address and the key into the program's settings, beside what is there. For
-claude-code and codex it prints the command that does so. vscode is about the current folder (.vscode/mcp.json), the others about you. Start the program again afterwards.
+	return `Has a program use cove as a tool, by the Model Context Protocol: writes what is needed into the program's settings, beside what is there. For claude-code and codex it prints the
+command that does so. vscode is about the current folder (.vscode/mcp.json), the others about you. Start the program again afterwards.
+
+The program then starts cove mcp, and code runs on this machine; no server is needed. With --server, or a server in the settings, it uses that: its address and the key are written.
 
 Examples:
 
-    COVE_KEY=$(cove key create --name cursor) cove mcp install cursor --server http://127.0.0.1:8700
-    cove mcp install claude-desktop --print`
+    cove mcp install claude-desktop
+    cove mcp install cursor --print
+    COVE_KEY=$(cove key create --name cursor) cove mcp install cursor --server http://127.0.0.1:8700`
 }
 
 func (c *mcpInstall) run(_ context.Context, p *Program) (int, error) {
@@ -38,42 +43,103 @@ func (c *mcpInstall) run(_ context.Context, p *Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if base == "" && p.Served != nil {
-		if base = p.Served(p.Config); base != "" && key == "" {
-			return 0, problem.New(problem.KeyMissing, "the server "+oneLine(base)+" wants a key").WithHint(wantsKey)
-		}
-	}
-	if base == "" || strings.HasPrefix(base, "unix:") {
-		return 0, problem.New(problem.Usage, "say which server the program is to use").WithHint("start one with `cove serve`, and give its address with --server, or as COVE_SERVER")
+	if strings.HasPrefix(base, "unix:") {
+		return 0, problem.New(problem.Usage, "programs cannot use a server's socket").WithHint("give the server's address with --server, or have them use none: --server ''")
 	}
 	if strings.ContainsAny(c.Name, " \t\n\"'/") || c.Name == "" {
 		return 0, problem.New(problem.Usage, "the name has no spaces, quotes and slashes").WithHint("leave --name out")
 	}
+	if base == "" {
+		return 0, c.alone(p)
+	}
 	base = strings.TrimSuffix(base, "/")
 	bearer := map[string]any{"Authorization": "Bearer " + key}
-	home := p.Getenv("HOME")
 	switch c.Client {
 	case "claude-code":
 		_, err = fmt.Fprintf(p.Out, "claude mcp add --transport http %s %s/mcp --header \"Authorization: Bearer %s\"\n", c.Name, base, key)
 	case "codex":
 		_, err = fmt.Fprintf(p.Out, "codex mcp add %s --url %s/mcp --bearer-token-env-var COVE_KEY\n", c.Name, base)
-	case "claude-desktop":
+	case "claude-desktop": // takes no address
 		var self string
 		if self, err = os.Executable(); err == nil {
-			err = c.put(p, filepath.Join(home, ".config", "Claude", "claude_desktop_config.json"), "mcpServers", map[string]any{"command": self, "args": []string{"mcp", "--server", base}, "env": map[string]any{"COVE_KEY": key}})
+			err = c.put(p, map[string]any{"command": self, "args": []string{"mcp", "--server", base}, "env": map[string]string{"COVE_KEY": key}})
 		}
 	case "cursor":
-		err = c.put(p, filepath.Join(home, ".cursor", "mcp.json"), "mcpServers", map[string]any{"url": base + "/mcp", "headers": bearer})
+		err = c.put(p, map[string]any{"url": base + "/mcp", "headers": bearer})
 	case "gemini":
-		err = c.put(p, filepath.Join(home, ".gemini", "settings.json"), "mcpServers", map[string]any{"httpUrl": base + "/mcp", "headers": bearer})
+		err = c.put(p, map[string]any{"httpUrl": base + "/mcp", "headers": bearer})
 	case "vscode":
-		err = c.put(p, filepath.Join(".vscode", "mcp.json"), "servers", map[string]any{"type": "http", "url": base + "/mcp", "headers": bearer})
+		err = c.put(p, map[string]any{"type": "http", "url": base + "/mcp", "headers": bearer})
 	}
 	return 0, err
 }
 
-// put puts the server into a program's settings, a JSON object, below a member. What is there besides stays.
-func (c *mcpInstall) put(p *Program, file, member string, entry map[string]any) error {
+// placed are the variables that say where cove has its settings and sessions. A program that was not started from the user's shell does not have them.
+var placed = []string{"COVE_CONFIG", "COVE_HOME", "COVE_RUNTIME", "COVE_SESSIONS"}
+
+// alone has a program start cove without a server.
+func (c *mcpInstall) alone(p *Program) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args, env := []string{"mcp"}, map[string]string{}
+	if c.Server != nil { // although the settings may name one
+		args = append(args, "--server=")
+	}
+	for _, name := range placed {
+		if at := p.Getenv(name); at != "" {
+			if env[name], err = filepath.Abs(at); err != nil {
+				return err
+			}
+		}
+	}
+	by := map[string]string{"claude-code": "claude mcp add %s%s -- %s\n", "codex": "codex mcp add %s%s -- %s\n"}[c.Client]
+	if by == "" {
+		entry := map[string]any{"command": self, "args": args}
+		if c.Client == "vscode" {
+			entry["type"] = "stdio"
+		}
+		if len(env) > 0 {
+			entry["env"] = env
+		}
+		return c.put(p, entry)
+	}
+	var given strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		given.WriteString(" --env " + quoted(name+"="+env[name]))
+	}
+	_, err = fmt.Fprintf(p.Out, by, c.Name, given.String(), quoted(self)+" "+strings.Join(args, " "))
+	return err
+}
+
+// quoted is a word for a shell.
+func quoted(word string) string {
+	if !strings.ContainsFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("/._-=+:,@%", r) && (r < '0' || r > '9' && r < 'A' || r > 'Z' && r < 'a' || r > 'z')
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// settings are the file of a program's settings, and the member of it that has the servers.
+func (c *mcpInstall) settings(p *Program) (file, member string) {
+	home := p.Getenv("HOME")
+	switch c.Client {
+	case "claude-desktop":
+		return filepath.Join(home, ".config", "Claude", "claude_desktop_config.json"), "mcpServers"
+	case "gemini":
+		return filepath.Join(home, ".gemini", "settings.json"), "mcpServers"
+	case "vscode":
+		return filepath.Join(".vscode", "mcp.json"), "servers"
+	}
+	return filepath.Join(home, ".cursor", "mcp.json"), "mcpServers"
+}
+
+// put puts the server into a program's settings, a JSON object. What is there besides stays.
+func (c *mcpInstall) put(p *Program, entry map[string]any) error {
+	file, member := c.settings(p)
 	old, err := os.ReadFile(file) //nolint:gosec // the user's own settings
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return problem.New(problem.InputUnreadable, "cannot read "+oneLine(file)).WithCause(err)

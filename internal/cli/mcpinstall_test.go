@@ -76,9 +76,51 @@ func TestMCPInstall(t *testing.T) {
 	if text, err := os.ReadFile(cursor); err != nil || !strings.HasPrefix(string(text), "// with") {
 		t.Errorf("settings that were not understood are lost: %s %v", text, err)
 	}
-	for _, args := range [][]string{{"emacs"}, {"cursor", "--name", "a b"}, {"cursor", "--server", ""}} {
+	for _, args := range [][]string{{"emacs"}, {"cursor", "--name", "a b"}, {"cursor", "--server", "unix:/run/cove.sock"}} {
 		if r := install(args...); r.code == 0 {
 			t.Errorf("%v: %s", args, r.out)
 		}
+	}
+}
+
+// TestMCPInstallAlone has programs start cove without a server, with the folders that the user has set, whatever their own environment is.
+func TestMCPInstallAlone(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := func(set map[string]string, args ...string) string {
+		t.Helper()
+		r := run(t, &scripted{}, func(_ string, p *cli.Program) {
+			set["HOME"] = home
+			p.Getenv = func(name string) string { return set[name] }
+		}, append([]string{"mcp", "install"}, args...)...)
+		if r.code != 0 {
+			t.Errorf("%v: %d %s", args, r.code, r.err)
+		}
+		return r.out
+	}
+	for client, member := range map[string]string{"claude-desktop": "mcpServers", "cursor": "mcpServers", "gemini": "mcpServers", "vscode": "servers"} {
+		_, text, _ := strings.Cut(install(map[string]string{"COVE_HOME": "/srv/my cove", "COVE_MEMORY": "1G"}, client, "--print"), ":\n")
+		var all map[string]map[string]struct {
+			Command, URL string
+			Args         []string
+			Env          map[string]string
+		}
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			t.Fatalf("%s: %v %s", client, err, text)
+		}
+		one := all[member]["cove"]
+		if one.Command != self || strings.Join(one.Args, " ") != "mcp" || one.URL != "" || len(one.Env) != 1 || one.Env["COVE_HOME"] != "/srv/my cove" {
+			t.Errorf("%s: %+v", client, one)
+		}
+	}
+	if out := install(map[string]string{}, "claude-code"); out != "claude mcp add cove -- "+self+" mcp\n" {
+		t.Error(out)
+	}
+	if out := install(map[string]string{"COVE_HOME": "/srv/my cove"}, "codex", "--server", ""); out != "codex mcp add cove --env 'COVE_HOME=/srv/my cove' -- "+self+" mcp --server=\n" {
+		t.Error(out)
 	}
 }
