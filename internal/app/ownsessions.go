@@ -28,12 +28,18 @@ type ownSessions struct {
 	home     string // "" where nothing outlives the process
 	engines  engines
 	progress io.Writer
-	making   sync.Mutex // held by ahead, which would otherwise be told as another cove's work
+
+	making sync.Mutex // held by ahead, which would otherwise be told as another cove's work
+	over   bool       // the command ends, and would not wait for what ahead has not made
 }
 
 func (s *ownSessions) prepare(ctx context.Context, b named.Base) (*named.Ground, error) {
 	s.making.Lock()
-	s.making.Unlock() //nolint:staticcheck // it is only waited for
+	over := s.over
+	s.making.Unlock()
+	if over {
+		return nil, problem.New(problem.GivenUp, "the command ended before a session was ready")
+	}
 	_, ground, err := prepareServed(ctx, s.version, s.cfg, &s.engines, b, s.progress)
 	return ground, err
 }
@@ -51,7 +57,8 @@ func (s *ownSessions) ahead(ctx context.Context) {
 	if saver, ok := engine.(sandbox.Saver); ok && err == nil {
 		_, err = template.Ensure(ctx, templateOf(s.cfg, saver, o, s.progress))
 	}
-	if err != nil && ctx.Err() == nil {
+	s.over = ctx.Err() != nil
+	if err != nil && !s.over {
 		sayFailed(s.progress, problem.Of(err))
 	}
 }
