@@ -84,6 +84,30 @@ func (a *Accounts) principal(ctx context.Context, k Key) (Principal, error) {
 	return Principal{User: k.User, Project: k.Project, Key: k.ID, Role: role, Scopes: k.Scopes, Admin: u.Admin}, nil
 }
 
+// Present returns what a user may in a project now, by a key ("": by none), for what was asked for before. It is no more than it takes to work in the project. Problems:
+// asker_gone.
+func (a *Accounts) Present(ctx context.Context, project, user, key string) (Principal, error) {
+	k := Key{Project: project, User: user}
+	if key != "" {
+		var err error
+		if k, err = a.Store.Key(ctx, key); err != nil && !problem.Is(err, problem.NotFound) {
+			return Principal{}, err
+		} else if err != nil || !a.good(k) || k.Project != project || k.User != user {
+			return Principal{}, askerGone("the key that put the question was revoked or has expired")
+		}
+	}
+	who, err := a.principal(ctx, k)
+	if problem.Is(err, problem.Denied) {
+		return Principal{}, askerGone("who put the question is no longer a member of the project")
+	}
+	who.Admin = false
+	return who, err
+}
+
+func askerGone(message string) error {
+	return problem.New(problem.AskerGone, message).WithHint("change the question, which makes it yours, or take it out of the queue")
+}
+
 // errFresh ends a change of a key that needs none.
 var errFresh = errors.New("used a moment ago")
 

@@ -241,3 +241,46 @@ func TestARevocationIsNotOvertaken(t *testing.T) {
 	_, err = w.Authenticate(t.Context(), w.texts[auth.Viewer])
 	wantCode(t, err, "unauthenticated")
 }
+
+// TestWhoIsPresent: what was asked for before is done with the rights of now, and no more of them than it takes to work in the project.
+func TestWhoIsPresent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx, member := t.Context(), w.who[auth.Member]
+	who, err := w.Present(ctx, member.Project, member.User, member.Key)
+	must(t, err)
+	if !who.May(auth.ConversationsWrite) || who.Key != member.Key || who.Role != auth.Member {
+		t.Errorf("present is %+v", who)
+	}
+	root, err := w.Present(ctx, w.root.Project, w.root.User, "")
+	must(t, err)
+	if root.Admin || root.May(auth.ServerManage) {
+		t.Errorf("the server's admin is %+v", root)
+	}
+	limited, _, err := w.CreateKey(ctx, member, auth.NewKey{Name: "short", Scopes: []auth.Action{auth.ConversationsRead}, Life: time.Hour})
+	must(t, err)
+	if who, err = w.Present(ctx, member.Project, member.User, limited.ID); err != nil || who.May(auth.ConversationsWrite) {
+		t.Errorf("a limited key is %+v, %v", who, err)
+	}
+	_, err = w.Present(ctx, w.other.Project, member.User, member.Key)
+	wantCode(t, err, "asker_gone")
+	_, err = w.Present(ctx, member.Project, w.who[auth.Owner].User, member.Key)
+	wantCode(t, err, "asker_gone")
+	w.at = w.at.Add(2 * time.Hour)
+	_, err = w.Present(ctx, member.Project, member.User, limited.ID)
+	wantCode(t, err, "asker_gone")
+	_, err = w.Accounts.SetMember(ctx, w.who[auth.Owner], auth.Membership{User: "member", Role: auth.Viewer})
+	must(t, err)
+	if who, err = w.Present(ctx, member.Project, member.User, member.Key); err != nil || who.May(auth.ConversationsWrite) {
+		t.Errorf("a member who became a viewer is %+v, %v", who, err)
+	}
+	_, err = w.RevokeKey(ctx, w.who[auth.Owner], member.Key)
+	must(t, err)
+	_, err = w.Present(ctx, member.Project, member.User, member.Key)
+	wantCode(t, err, "asker_gone")
+	must(t, w.Accounts.DeleteUser(ctx, w.root, "member"))
+	for _, key := range []string{"", member.Key} {
+		_, err = w.Present(ctx, member.Project, member.User, key)
+		wantCode(t, err, "asker_gone")
+	}
+}

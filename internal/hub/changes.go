@@ -291,7 +291,38 @@ func (s telling) DeleteConversation(ctx context.Context, project, id string) err
 
 // AddTurn implements TurnStore.
 func (s telling) AddTurn(ctx context.Context, t Turn) error {
-	return s.toldOfTurn(s.Store.AddTurn(ctx, t), t)
+	err := s.toldOfTurn(s.Store.AddTurn(ctx, t), t)
+	if t.Taken.ID != "" {
+		err = s.toldOfQueue(err, t.Project, t.Conversation)
+	}
+	return err
+}
+
+// toldOfQueue is told for a conversation's queue, which is read with the conversation.
+func (s telling) toldOfQueue(err error, project, conversation string) error {
+	return s.told(err, project, Change{Kind: ChangedConversation, ID: conversation})
+}
+
+// AddQuestion implements QuestionStore.
+func (s telling) AddQuestion(ctx context.Context, q Question, most QuestionBounds) error {
+	return s.toldOfQueue(s.Store.AddQuestion(ctx, q, most), q.Project, q.Conversation)
+}
+
+// UpdateQuestion implements QuestionStore.
+func (s telling) UpdateQuestion(ctx context.Context, project, conversation, id string, change func(*Question) error) (Question, error) {
+	q, err := s.Store.UpdateQuestion(ctx, project, conversation, id, change)
+	return q, s.toldOfQueue(err, project, conversation)
+}
+
+// DeleteQuestion implements QuestionStore.
+func (s telling) DeleteQuestion(ctx context.Context, project, conversation, id string) error {
+	return s.toldOfQueue(s.Store.DeleteQuestion(ctx, project, conversation, id), project, conversation)
+}
+
+// UndoTurn implements QuestionStore.
+func (s telling) UndoTurn(ctx context.Context, t Turn, q Question) error {
+	err := s.told(s.Store.UndoTurn(ctx, t, q), t.Project, Change{Kind: ChangedTurn, ID: t.ID, State: stateDeleted})
+	return s.toldOfQueue(err, t.Project, t.Conversation)
 }
 
 // FinishTurn implements TurnStore.

@@ -171,6 +171,7 @@ func (h *Hub) DeleteConversation(ctx context.Context, who auth.Principal, id str
 func (h *Hub) deleteConversation(ctx context.Context, project, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, deletePatience)
 	defer cancel()
+	defer h.turns.ending(id)()
 	for {
 		running, ok := h.turns.reserve(id, "")
 		if ok {

@@ -52,3 +52,6 @@ func (h *Hub) SweepUploads(ctx context.Context) error { return h.sweepUploads(ct
 
 // Masked yields the output of a process with masks.
 var Masked = masked
+
+// AskDue is what Run does at its start and every five seconds.
+func (h *Hub) AskDue(ctx context.Context) { h.askDue(ctx) }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"cove/internal/audit"
+	"cove/internal/auth"
 	"cove/internal/install"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
@@ -68,6 +69,8 @@ type Options struct {
 	Audit     audit.Log
 	// Quotas returns what a project and a key may use where that was set for them; nil quotas are those of Limits.
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)
+	// Asker returns what the user of a project may now, by a key ("": by none), for questions that wait in queues; nil: the hub asks none of them.
+	Asker  func(ctx context.Context, project, user, key string) (auth.Principal, error)
 	Turns  interpreter.Limits // the server's bounds of one turn
 	Titles bool               // models name the conversations of the page
 	Log    *slog.Logger
@@ -203,6 +206,7 @@ type Hub struct {
 	fetches  *fetches
 	changes  *changes
 	turns    turnTable
+	asking   oneEach // by conversation, of what is asked out of queues
 
 	mounted map[[2]string]bool // projects and volumes that sessions in memory had when volumes were counted last; mu guards it
 

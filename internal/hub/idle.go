@@ -30,6 +30,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	all.Go(func() { h.saveUnsaved(ctx) })
 	all.Go(func() { h.relieve(ctx) })
 	all.Go(func() { h.recoverEvery(ctx) })
+	all.Go(func() { h.askEvery(ctx) })
 	all.Go(func() {
 		h.every(ctx, pauseEvery, func() {
 			h.chargeAll(ctx)

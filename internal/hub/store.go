@@ -125,13 +125,15 @@ type ConversationStore interface {
 	DeleteConversation(ctx context.Context, project, id string) error
 	TurnStore
 	ForkStore
+	QuestionStore
 }
 
 // TurnStore keeps turns.
 type TurnStore interface {
 	TurnReader
 	TurnTexts
-	// AddTurn writes the turn and touches its conversation. turn_running where another living owner has a turn in the conversation that has not ended and is
+	// AddTurn writes the turn and touches its conversation, and takes the question Turn.Taken out of the queue: question_not_found where it is not there any more, or not as it
+	// was. turn_running where another living owner has a turn in the conversation that has not ended and is
 	// not hidden.
 	AddTurn(ctx context.Context, t Turn) error
 	// FinishTurn writes the final state with the last events, as FinishExecution does.

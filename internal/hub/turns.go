@@ -75,6 +75,7 @@ type NewTurn struct {
 	Hidden    bool            // see Turn.Hidden
 	heard     bool            // by a caller in this process that waits for its end, see RunTurn
 	Once      string          // see NewExecution.Once; Foreign does not count for what makes two requests the same
+	queued    *Question       // of the queue, that this is; nil: it comes from a client
 }
 
 // Turn returns a turn. Needs auth.ConversationsRead.

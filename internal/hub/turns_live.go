@@ -13,6 +13,7 @@ type turnTable struct {
 	mu    sync.Mutex
 	live  map[string]*liveTurn
 	taken map[string]string // the conversations that have an unfinished turn, or one that is about to begin
+	ends  map[string]int    // the conversations that are being deleted
 }
 
 // liveTurn is a turn in memory.
@@ -40,6 +41,30 @@ func (t *turnTable) reserve(conversation, turn string) (running *liveTurn, ok bo
 	}
 	t.taken[conversation] = turn
 	return nil, true
+}
+
+// reserved says whether no turn of a conversation should begin by itself: it has one that has not ended, or is being deleted.
+func (t *turnTable) reserved(conversation string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, busy := t.taken[conversation]
+	return busy || t.ends[conversation] > 0
+}
+
+// ending marks a conversation as being deleted until done is called.
+func (t *turnTable) ending(conversation string) (done func()) {
+	add := func(n int) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.ends == nil {
+			t.ends = map[string]int{}
+		}
+		if t.ends[conversation] += n; t.ends[conversation] == 0 {
+			delete(t.ends, conversation)
+		}
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 func (t *turnTable) free(conversation string) {

@@ -83,6 +83,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	close(l.ended)
 	if !t.Hidden {
 		h.turns.remove(t.ID)
+		h.askLater(t.Project, t.Conversation)
 	} else {
 		h.spawn(func(ctx context.Context) { h.forgetLater(ctx, t) })
 	}

@@ -97,6 +97,7 @@ type plan struct {
 	decide  func(ctx context.Context, step int) (interpreter.Decision, error)
 	offer   *offer      // what code may call; nil: nothing
 	resumed *resumption // nil: no code goes on
+	queued  *Question   // that this turn is; nil: it comes from a client
 	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
 	untitled bool
 }
@@ -114,7 +115,7 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan, err error) {
-	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide}
+	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide, queued: n.queued}
 	if p.resumed, err = h.planResumption(ctx, who, &n); err != nil {
 		return nil, err
 	}
@@ -174,6 +175,14 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 			return err
 		}
 		p.turn.Parent = parent.ID
+	}
+	if n.queued != nil {
+		if parent.State == TurnWaiting {
+			return ErrTurnRunning() // its results come as the next turn
+		}
+		if n.Session = parent.Session; n.Session == c.Session {
+			n.Session = "" // a new one where that was deleted
+		}
 	}
 	if p.turn.Parent != "" {
 		before, err := h.o.Store.TurnHistory(ctx, p.who.Project, p.turn.Parent)
@@ -241,6 +250,9 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	p.turn = Turn{
 		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
 		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(), Files: files,
+	}
+	if n.queued != nil {
+		p.turn.Taken = Taken{ID: n.queued.ID, Changed: n.queued.Changed}
 	}
 	return nil
 }
@@ -406,5 +418,10 @@ func (h *Hub) undoTurn(ctx context.Context, p *plan) {
 		})
 		return
 	}
-	undo(p.turn.ID, func(ctx context.Context) error { return h.o.Store.DeleteTurn(ctx, p.turn.Project, p.turn.ID) })
+	undo(p.turn.ID, func(ctx context.Context) error {
+		if p.queued != nil {
+			return h.o.Store.UndoTurn(ctx, p.turn, *p.queued)
+		}
+		return h.o.Store.DeleteTurn(ctx, p.turn.Project, p.turn.ID)
+	})
 }

@@ -22,6 +22,10 @@ func (h *Hub) endWaiting(d *detached) {
 	}
 	if err := h.persist(h.ended, func(ctx context.Context) error { return h.failWaiting(ctx, d.e.Project, turn, d.e.ID) }); err != nil {
 		h.log.ErrorContext(h.ended, "a turn is still recorded as waiting, and its code has ended", "turn", turn, "execution", d.e.ID, "error", err)
+		return
+	}
+	if t, err := h.o.Store.Turn(h.ended, d.e.Project, turn); err == nil {
+		h.askLater(t.Project, t.Conversation)
 	}
 }
 

@@ -215,6 +215,8 @@ type Turn struct {
 	// Origin is the turn that this one is a copy of, which a fork has; nil: it was asked here.
 	Origin *TurnOrigin
 	Work   Work // of a turn that has just ended: it is counted, and not kept with the turn
+	// Taken is the question of the queue that a turn is when it begins. It is not kept with the turn.
+	Taken Taken
 }
 
 // TurnOrigin is a turn that was copied, and its session, which has the point from before it. Both may have been deleted since.

@@ -16,6 +16,7 @@ const (
 	Execution    = "exe"
 	Conversation = "cnv"
 	Turn         = "trn"
+	Question     = "qst"
 	File         = "fil"
 	User         = "usr"
 	Project      = "prj"

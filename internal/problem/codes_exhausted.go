@@ -68,6 +68,8 @@ const (
 	TooManyProcesses = ExhaustedCode("too_many_processes")
 	// The project has as many keys as it can have. Revoke one of them.
 	TooManyKeys = ExhaustedCode("too_many_keys")
+	// The queue of the conversation, of the key or of the project has as many questions as it can have. Wait until some were asked, or take some out.
+	TooManyQuestions = ExhaustedCode("too_many_questions")
 	// The key or address has as many running requests as it may. End some, such as streams that are no longer read.
 	TooManyRequests = ExhaustedCode("too_many_requests")
 	// The server has as many sessions in use as it can hold. Try again in a moment.

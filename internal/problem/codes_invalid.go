@@ -352,6 +352,10 @@ const (
 	ConfigExists = InvalidCode("config_exists")
 	// No code of the turn waits for approval, or other code than the step names: it was decided before, or the turn has ended. Look at the turn.
 	TurnNotWaiting = InvalidCode("turn_not_waiting")
+	// Another request changed the question in the queue meanwhile. Read the queue, and change the question again.
+	QuestionChanged = InvalidCode("question_changed")
+	// The question has more than 1 MiB with its settings, which is what can wait in a queue. Send what is long as a file.
+	QuestionTooLarge = InvalidCode("question_too_large")
 	// The conversation has a turn that has not ended. Wait for its end, cancel it, or start another conversation.
 	TurnRunning = InvalidCode("turn_running")
 	// The request's body has a media type that the address does not take. Send Content-Type: application/json.

@@ -62,6 +62,8 @@ const (
 	ProgramMissing = NotFoundCode("program_missing")
 	// There is no project with this id or name. List the projects.
 	ProjectNotFound = NotFoundCode("project_not_found")
+	// The queue of the conversation has no question with this id, or no longer: it was asked, changed or taken out meanwhile. List the queue and the turns.
+	QuestionNotFound = NotFoundCode("question_not_found")
 	// The recording of a model cannot be read. Check the path.
 	ReplayNotFound = NotFoundCode("replay_not_found")
 	// There is nothing at this address. See the documentation of the API.

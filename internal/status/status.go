@@ -52,12 +52,12 @@ var exceptions = map[int][]problem.Code{
 	409: {
 		problem.SessionClosed, problem.SessionInUse, problem.NameTaken, problem.NotEmpty, problem.LastOwner, problem.LastAdmin, problem.IdempotencyInProgress,
 		problem.AlreadyExists, problem.ConfigExists, problem.FileExists, problem.HolderExists, problem.KernelExists, problem.MemberExists, problem.ProjectExists, problem.SessionExists, problem.UserExists, problem.VolumeExists, problem.VolumeUsed,
-		problem.ServerRunning, problem.TurnRunning, problem.UploadInUse, problem.UploadOffset,
+		problem.ServerRunning, problem.TurnRunning, problem.QuestionChanged, problem.UploadInUse, problem.UploadOffset,
 	},
 
 	412: {problem.PreconditionFailed},
 	413: {
-		problem.CodeTooBig, problem.InputsTooBig, problem.RequestTooComplex, problem.BodyTooLarge, problem.CodeTooLarge, problem.ConversationTooLarge,
+		problem.CodeTooBig, problem.InputsTooBig, problem.RequestTooComplex, problem.BodyTooLarge, problem.CodeTooLarge, problem.ConversationTooLarge, problem.QuestionTooLarge,
 		problem.DataTooLarge, problem.ExportTooLarge, problem.FileTooLarge, problem.ImageTooLarge, problem.RequestTooLarge, problem.ShareTooLarge, problem.ScanTooLarge,
 	},
 	415: {problem.UnsupportedMediaType},

@@ -54,7 +54,7 @@ const (
 
 // tables lists all tables with their columns, those first that others refer to. It has no promises, since an idempotency key is for a request that is
 // repeated within a day and not for another database, no browsers, codes and invitations, which are made anew, no connections, whose keys do not belong in
-// a backup, no uploads, whose bytes are not in it, and neither owners nor homes: what was restored is nobody's, and what had not ended when it was backed up is ended by the first server that
+// a backup, no uploads, whose bytes are not in it, no questions that wait, which a copy of a server would ask a second time, and neither owners nor homes: what was restored is nobody's, and what had not ended when it was backed up is ended by the first server that
 // starts. A test compares it with the schema.
 func tables() []backupTable {
 	table := func(name, columns string) backupTable {

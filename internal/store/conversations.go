@@ -63,6 +63,7 @@ func deleteConversation(ctx context.Context, q queryer, id string) error {
 		"DELETE FROM executions WHERE turn_id IN (SELECT id FROM turns WHERE conversation = $1)",
 		"DELETE FROM turns WHERE conversation = $1",
 		"DELETE FROM shares WHERE conversation = $1",
+		"DELETE FROM questions WHERE conversation = $1",
 		"DELETE FROM conversations WHERE id = $1",
 	)
 }

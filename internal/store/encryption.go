@@ -164,6 +164,7 @@ func sealedTables() []sealedTable {
 		{"files", id, fileFields(new(hub.File))},
 		{"uploads", id, uploadFields(new(hub.Upload))},
 		{"shares", id, shownFields(new(shown))},
+		{"questions", id, questionFields(new(hub.Question))},
 		{"session_links", id, linkFields(new(hub.SessionLink))},
 		{"volumes", id, volumeFields(new(hub.Volume))},
 		{"connections", []string{"provider"}, connectionFields(new(hub.Connection))},

@@ -37,6 +37,9 @@ func (s *Store) AddTurn(ctx context.Context, t hub.Turn) error {
 		if err := s.aloneInConversation(ctx, q, t.Conversation); err != nil {
 			return err
 		}
+		if err := take(ctx, q, t); err != nil {
+			return err
+		}
 		if t.Parent != "" {
 			if err := present(ctx, q, "turns", owned(t.Project, t.Parent)); err != nil {
 				return found(err, problem.TurnNotFound)
@@ -208,26 +211,28 @@ func (s *Store) SetWaiting(ctx context.Context, project, turn string, w *hub.Wai
 
 // DeleteTurn implements hub.TurnStore. Its executions, events and words go with it; turns that go on from it then go on from the one before it.
 func (s *Store) DeleteTurn(ctx context.Context, project, turn string) error {
-	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
-		const lock = "UPDATE conversations SET turns = turns - 1 WHERE id IN (SELECT conversation FROM turns WHERE id = $1 AND project = $2) AND turns > 0"
-		if _, err := q.ExecContext(ctx, lock, clean(turn), project); err != nil {
-			return err
-		}
-		t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1 AND project = $2"+s.dialect.forUpdate, clean(turn), project)
-		if err != nil {
-			return found(err, problem.TurnNotFound)
-		}
-		if _, err := q.ExecContext(ctx, "UPDATE turns SET parent = $1 WHERE parent = $2", t.Parent, t.ID); err != nil {
-			return err
-		}
-		return each(ctx, q, t.ID,
-			"DELETE FROM documents WHERE turn_id = $1",
-			"DELETE FROM events WHERE stream IN (SELECT id FROM executions WHERE turn_id = $1)",
-			"DELETE FROM events WHERE stream = $1",
-			"DELETE FROM executions WHERE turn_id = $1",
-			"DELETE FROM turns WHERE id = $1",
-		)
-	})
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error { return s.deleteTurn(ctx, q, project, turn) })
+}
+
+func (s *Store) deleteTurn(ctx context.Context, q queryer, project, turn string) error {
+	const lock = "UPDATE conversations SET turns = turns - 1 WHERE id IN (SELECT conversation FROM turns WHERE id = $1 AND project = $2) AND turns > 0"
+	if _, err := q.ExecContext(ctx, lock, clean(turn), project); err != nil {
+		return err
+	}
+	t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1 AND project = $2"+s.dialect.forUpdate, clean(turn), project)
+	if err != nil {
+		return found(err, problem.TurnNotFound)
+	}
+	if _, err := q.ExecContext(ctx, "UPDATE turns SET parent = $1 WHERE parent = $2", t.Parent, t.ID); err != nil {
+		return err
+	}
+	return each(ctx, q, t.ID,
+		"DELETE FROM documents WHERE turn_id = $1",
+		"DELETE FROM events WHERE stream IN (SELECT id FROM executions WHERE turn_id = $1)",
+		"DELETE FROM events WHERE stream = $1",
+		"DELETE FROM executions WHERE turn_id = $1",
+		"DELETE FROM turns WHERE id = $1",
+	)
 }
 
 // AbandonedTurns implements hub.TurnStore. The oldest come first.
