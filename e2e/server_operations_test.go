@@ -107,6 +107,9 @@ func nativeCalls() map[string]call {
 		"conversation.change": {body: `{"title":"c{n}"}`},
 		"conversation.fork":   {body: `{"state":"none"}`, more: []auth.Action{auth.ConversationsRead}, also: 400}, // it may be empty
 		"conversation.delete": {fresh: []string{"conversation"}},
+		"question.create":     {body: `{"prompt":"greet"}`, more: runs},
+		"question.change":     {body: `{"prompt":"greet {n}"}`, more: runs},
+		"question.delete":     {fresh: []string{"question"}},
 		"turn.create":         {body: `{"prompt":"greet","parent":"{turn}","session":"{session}"}`, more: runs},
 		"turn.create_alone":   {body: `{"prompt":"greet","files":["{file}"]}`, more: append(runs, auth.FilesRead, auth.FilesWrite, auth.SessionsWrite)},
 		"share.create":        {body: `{"seconds":3600}`, more: []auth.Action{auth.ConversationsRead}, also: 400}, // there may be no turn
@@ -179,6 +182,7 @@ func operations() (all []operation, without []string) {
 		o := operation{id: r.ID, method: r.Method, path: strings.ReplaceAll(r.Pattern, "...}", "}"), public: r.Public, call: calls[r.ID]}
 		o.path = strings.ReplaceAll(o.path, "/members/{user}", "/members/{member}")
 		o.path = strings.ReplaceAll(o.path, "/uploads/{upload}", "/uploads/{incoming}")
+		o.path = strings.ReplaceAll(o.path, "/{conversation}/queue", "/{busy}/queue")
 		if r.Action != "" {
 			o.needs = []auth.Action{r.Action}
 		}
@@ -260,10 +264,12 @@ func never(word string) string {
 		return "prc_" + body
 	case "execution":
 		return "exe_" + body
-	case "conversation":
+	case "conversation", "busy":
 		return "cnv_" + body
 	case "turn":
 		return "trn_" + body
+	case "question":
+		return "qst_" + body
 	case "file":
 		return "fil_" + body
 	case "project":

@@ -142,6 +142,12 @@ func (w *world) tenant(name, id, key, holder string) *tenant {
 		"column":       func() string { return "0" },
 		"path":         file,
 		"conversation": func() string { return post("/api/v1/conversations", `{}`, "id") },
+		"busy": func() string { // its turn waits for a word, and its queue for that
+			return post("/api/v1/turns?background=true", `{"prompt":"run something","approval":"always"}`, "conversation")
+		},
+		"question": func() string {
+			return post("/api/v1/conversations/"+x.object("busy")+"/queue", `{"prompt":"greet"}`, "id")
+		},
 		"turn": func() string {
 			return post("/api/v1/conversations/"+x.object("conversation")+"/turns?wait=true", `{"prompt":"greet","session":"`+x.object("session")+`"}`, "id")
 		},
@@ -294,7 +300,12 @@ func TestRoutesAndRoles(t *testing.T) {
 	}
 	upstream := modeltest.NewServer()
 	t.Cleanup(upstream.Close)
-	upstream.Decide(func(int, modeltest.Request) modeltest.Turn { return modeltest.Say("Hello!") })
+	upstream.Decide(func(_ int, r modeltest.Request) modeltest.Turn {
+		if strings.Contains(r.Text(), "run something") {
+			return modeltest.Run("print(1)")
+		}
+		return modeltest.Say("Hello!")
+	})
 	s := startServer(t, "", testKey(t), "OPENAI_BASE_URL="+upstream.OpenAIURL(), "OPENAI_API_KEY=sk-test", "COVE_MODEL=openai/scripted", "COVE_POOL=1",
 		"COVE_REQUESTS_PER_SECOND=0", "COVE_PROJECT_REQUESTS_PER_SECOND=0", "COVE_TRUSTED_PROXIES=127.0.0.1")
 	w := &world{server: s, t: t}

@@ -51,6 +51,7 @@ type Hub interface {
 	Packages
 	Conversations
 	Turns
+	Questions
 	Shares
 	Connections
 	History
@@ -184,6 +185,14 @@ type Conversations interface {
 	DeleteConversation(ctx context.Context, who auth.Principal, id string) error
 }
 
+// Questions wait in the queues of a hub's conversations.
+type Questions interface {
+	PutQuestion(ctx context.Context, who auth.Principal, n hub.NewTurn) (hub.Question, error)
+	Questions(ctx context.Context, who auth.Principal, conversation string) ([]hub.Question, error)
+	ChangeQuestion(ctx context.Context, who auth.Principal, conversation, id string, c hub.QuestionChange) (hub.Question, error)
+	DeleteQuestion(ctx context.Context, who auth.Principal, conversation, id string) error
+}
+
 // Turns are the turns of a hub's conversations.
 type Turns interface {
 	StartTurn(ctx context.Context, who auth.Principal, n hub.NewTurn) (hub.Turn, error)
@@ -290,6 +299,7 @@ func build(o Options) *server {
 	s.addPackages()
 	s.addConversations()
 	s.addTurns()
+	s.addQuestions()
 	s.addChanges()
 	s.addShares()
 	s.addExport()

@@ -111,6 +111,8 @@ func (s *server) describeBodies(op *huma.Operation) {
 		asked("Execution")
 	case "turn.create", "turn.create_alone":
 		asked("Turn")
+	case "question.create":
+		answer("201", "The question, as it waits", map[string]*huma.MediaType{"application/json": thing("Question")})
 	case "execution.events", "turn.events", "process.events":
 		answer("200", "Events", map[string]*huma.MediaType{"text/event-stream": events})
 		op.Parameters = append(op.Parameters, &huma.Param{Name: "Last-Event-ID", In: "header", Schema: &huma.Schema{Type: "integer"}, Description: "The id of the last event that you have"})

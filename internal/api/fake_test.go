@@ -47,6 +47,7 @@ const (
 	stored       = "fil_00000000000000000000000001"
 	upload       = "upl_00000000000000000000000001"
 	started      = "prc_00000000000000000000000001"
+	queued       = "qst_00000000000000000000000001"
 )
 
 var then = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
@@ -686,6 +687,29 @@ func (h *fakeHub) LastTurn(_ context.Context, who auth.Principal, id string) (hu
 func (h *fakeHub) Recorded(_ context.Context, who auth.Principal, id string) (hub.Follower[json.RawMessage], error) {
 	return hubtest.TurnEvents(follower(h.turns, 0, nil)), h.note(who, id)
 }
+
+var question = hub.Question{ID: queued, Conversation: conversation, Turn: hub.NewTurn{Prompt: "?"}, User: "usr_1", Created: then}
+
+func (h *fakeHub) PutQuestion(_ context.Context, who auth.Principal, n hub.NewTurn) (hub.Question, error) {
+	return question, h.note(who, n.Conversation, n)
+}
+
+func (h *fakeHub) Questions(_ context.Context, who auth.Principal, of string) ([]hub.Question, error) {
+	held := question
+	held.Held = &hub.Held{Kind: problem.Exhausted, Code: "quota_tokens", Message: "used up", Since: then}
+	return []hub.Question{held}, h.note(who, of)
+}
+
+func (h *fakeHub) ChangeQuestion(_ context.Context, who auth.Principal, of, id string, c hub.QuestionChange) (hub.Question, error) {
+	changed := question
+	changed.Turn.Prompt = *c.Prompt
+	return changed, h.note(who, of, id, c)
+}
+
+func (h *fakeHub) DeleteQuestion(_ context.Context, who auth.Principal, of, id string) error {
+	return h.note(who, of, id)
+}
+
 func (h *fakeHub) AddShare(_ context.Context, who auth.Principal, n hub.NewShare) (hub.Share, string, error) {
 	return hub.Share{ID: "shr_1", Hash: "secret hash", Conversation: n.Conversation, Turns: n.Turns, Created: then}, "code of it", h.note(who, n)
 }

@@ -190,7 +190,7 @@ func (s *server) noteRefusal(ctx context.Context, who auth.Principal, o operatio
 
 // target returns the id in an address, if it is one: anything else in its place is the client's text, of any length.
 func target(r *http.Request) string {
-	for name, kind := range map[string]string{"session": ident.Session, "execution": ident.Execution, "process": ident.Process, "conversation": ident.Conversation, "turn": ident.Turn,
+	for name, kind := range map[string]string{"session": ident.Session, "execution": ident.Execution, "process": ident.Process, "conversation": ident.Conversation, "turn": ident.Turn, "question": ident.Question,
 		"file": ident.File, "key": ident.Key, "browser": ident.Browser, "invitation": ident.Invitation, "share": ident.Share, "link": ident.Link, "upload": ident.Upload, "user": ident.User, "project": ident.Project} {
 		if id := r.PathValue(name); ident.Valid(kind, id) {
 			return id
