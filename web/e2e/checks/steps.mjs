@@ -88,7 +88,7 @@ await check('a question waits for the one that runs, and is edited and dropped',
   await until(async () => (await waiting.count()) === 3, 'three questions wait after a reload')
   await waiting.filter({ hasText: 'the second' }).getByRole('button', { name: 'Remove from the queue' }).click()
   await waiting.filter({ hasText: 'the third' }).getByRole('button', { name: 'Edit' }).click()
-  expect((await composer(page).inputValue()) === 'the third in line', 'the question is not in the composer')
+  await until(async () => (await composer(page).inputValue()) === 'the third in line', 'the question in the composer')
   await composer(page).fill('the last in line')
   await composer(page).press('Enter')
   await goOn(page)

@@ -7,6 +7,7 @@ import type { components, paths } from './schema'
 export type Schemas = components['schemas']
 export type Conversation = Schemas['Conversation']
 export type Turn = Schemas['Turn']
+export type Queued = Schemas['Question']
 export type Session = Schemas['Session']
 export type Execution = Schemas['Execution']
 export type Entry = Schemas['Entry']

@@ -51,6 +51,14 @@ export const useTurns = (id: string) =>
       ),
   })
 
+export const useQueue = (id: string) =>
+  useQuery({
+    queryKey: ['queue', id],
+    refetchInterval: ({ state }) => (state.data?.length ? 5000 : false), // as with turns
+    queryFn: async () =>
+      (await data(client.GET('/conversations/{conversation}/queue', { params: { path: { conversation: id } } }))).items,
+  })
+
 export const useSession = (id: string | undefined) =>
   useQuery({
     queryKey: ['session', id],

@@ -191,6 +191,10 @@ export function clear(scope: string) {
   set(scope, [])
 }
 
+/** Stored files, as attachments. */
+export const attached = (files: readonly Pick<Attachment, 'id' | 'name' | 'size'>[] = []): Attachment[] =>
+  files.map((f) => ({ ...f, key: f.id, part: 1, error: '', head: [] }))
+
 export const restore = (scope: string, list: Attachment[]) =>
   set(scope, [...attachmentsOf(scope), ...list.map(({ picture: _, ...a }) => a)])
 

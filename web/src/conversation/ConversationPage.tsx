@@ -1,10 +1,10 @@
-import { ArrowDown, Pencil, X } from 'lucide-react'
+import { ArrowDown } from 'lucide-react'
 import { Fragment, lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useLocation, useSearchParams } from 'wouter'
-import type { Turn } from '../api/client'
+import type { Queued, Turn } from '../api/client'
 import { asProblem } from '../api/problem'
-import { refresh, titleOf, useConversation, useTurns } from '../api/queries'
-import { restore } from '../composer/attachments'
+import { refresh, titleOf, useConversation, useQueue, useTurns } from '../api/queries'
+import { attached, restore } from '../composer/attachments'
 import { Composer, type ComposerHandle, type Question } from '../composer/Composer'
 import { DropZone } from '../composer/DropZone'
 import { onTurnOver, turnLive, useWaits } from '../events/live'
@@ -15,13 +15,13 @@ import { usePageKeys } from '../parts/keys'
 import { ShareMenu } from '../share/ShareMenu'
 import { Page } from '../shell/Page'
 import { useWords } from '../words'
-import { type Approval, askAgain, askQuestion, goBack, setApproval, stopTurn } from './actions'
+import { type Approval, askAgain, askQuestion, goBack, putQuestion, setApproval, stopTurn } from './actions'
 import { ContextMeter } from './ContextMeter'
 import css from './conversation.module.css'
 import { ForkedFrom } from './ForkedFrom'
 import { forkConversation } from './fork'
 import { LinkBar } from './LinkBar'
-import { queueOf, setQueue, useQueue } from './memory'
+import { Queue } from './Queue'
 import { Rollback } from './Rollback'
 import { StepsContext } from './reruns'
 import { TurnItem } from './Turn'
@@ -31,6 +31,7 @@ import { useBottom } from './useBottom'
 const Notebook = lazy(() => import('../notebook/Notebook'))
 
 const window_ = 30
+const none: Queued[] = []
 const isRunning = (t: Turn) => t.state === 'running'
 
 export function ConversationPage({ id }: { id: string }) {
@@ -45,7 +46,7 @@ export function ConversationPage({ id }: { id: string }) {
   const [editing, setEditing] = useState<string | null>(null)
   const [said, setSaid] = useState('')
   const composer = useRef<ComposerHandle>(null)
-  const queue = useQueue(id)
+  const queue = useQueue(id).data ?? none
   const all = useMemo(() => turns.data ?? [], [turns.data])
   const branch = useMemo(() => branchThrough(all, through), [all, through])
   const title = titleOf(conversation.data, branch[0]?.prompt.slice(0, 80) || w.nav.untitled)
@@ -66,44 +67,38 @@ export function ConversationPage({ id }: { id: string }) {
 
   const ask = useCallback(
     async (question: Question) => {
-      try {
-        const end = last
-        const asked = await askQuestion(
-          question,
-          id,
-          end ? { parent: end.id, ...(end.session ? { session: end.session } : {}) } : {},
-        )
-        setSaid(w.turn.started)
-        setSearch({ turn: asked.id }, { replace: true })
-        toEnd()
-      } catch (error) {
-        complain(error)
-        restore(id, question.files)
-        composer.current?.fill(question.text)
-      }
+      const end = last
+      const asked = await askQuestion(
+        question,
+        id,
+        end ? { parent: end.id, ...(end.session ? { session: end.session } : {}) } : {},
+      )
+      setSaid(w.turn.started)
+      setSearch({ turn: asked.id }, { replace: true })
+      toEnd()
     },
     [id, last, setSearch, toEnd, w],
   )
 
-  const asking = useRef(false)
-  useEffect(() => {
-    const next = queueOf(id)[0]
-    if (!queue.length || !next || current || turns.isFetching || asking.current || !turns.data) return
-    asking.current = true
-    setQueue(id, queueOf(id).slice(1))
-    void ask(next).finally(() => {
-      asking.current = false
-    })
-  }, [id, current, ask, queue, turns.isFetching, turns.data])
-
+  // One that is held waits for somebody; what is asked meanwhile need not.
+  const queues = !!current || (queue.length > 0 && !queue[0]?.held)
   const onSend = useCallback(
-    (question: Question) => {
-      if (current || queueOf(id).length) setQueue(id, [...queueOf(id), { ...question, key: String(Date.now()) }])
-      else void ask(question)
-    },
-    [id, current, ask],
+    (question: Question) =>
+      void (queues ? putQuestion(question, id) : ask(question)).catch((error) => {
+        complain(error, w.composer.notQueued)
+        restore(id, question.files)
+        composer.current?.fill(question.text)
+      }),
+    [id, queues, ask, w],
   )
   const onStop = useCallback(() => current && void stopTurn(current), [current])
+  const onEditQueued = useCallback(
+    (q: Queued) => {
+      restore(id, attached(q.files))
+      composer.current?.fill(q.prompt)
+    },
+    [id],
+  )
   const onApproval = useCallback((to: Approval) => void setApproval(id, to), [id])
   const onUp = useCallback(() => last && !current && setEditing(last.id), [last, current])
 
@@ -238,42 +233,7 @@ export function ConversationPage({ id }: { id: string }) {
             )}
             <LinkBar live={link} />
             {session && <Rollback session={session} />}
-            {queue.length > 0 && (
-              <ul className={css.queue} aria-label={w.composer.queued}>
-                {queue.map((q) => (
-                  <li key={q.key}>
-                    <span className={css.queuedMark}>{w.composer.queued}</span>
-                    <span className={css.queuedText}>{q.text}</span>
-                    <IconButton
-                      small
-                      label={w.composer.editQueued}
-                      onClick={() => {
-                        setQueue(
-                          id,
-                          queue.filter((x) => x.key !== q.key),
-                        )
-                        restore(id, q.files)
-                        composer.current?.fill(q.text)
-                      }}
-                    >
-                      <Pencil size={14} aria-hidden />
-                    </IconButton>
-                    <IconButton
-                      small
-                      label={w.composer.dropQueued}
-                      onClick={() =>
-                        setQueue(
-                          id,
-                          queue.filter((x) => x.key !== q.key),
-                        )
-                      }
-                    >
-                      <X size={14} aria-hidden />
-                    </IconButton>
-                  </li>
-                ))}
-              </ul>
-            )}
+            <Queue queue={queue} onEdit={onEditQueued} />
             <Composer
               ref={composer}
               scope={id}

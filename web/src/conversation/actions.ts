@@ -1,6 +1,7 @@
 import { type Conversation, client, data, insist, once, type Session, type Turn } from '../api/client'
 import { asProblem, Problem } from '../api/problem'
 import { keepTurn, queries, refresh } from '../api/queries'
+import { attached } from '../composer/attachments'
 import type { Question } from '../composer/Composer'
 import { turnLive } from '../events/live'
 import { ask, complain, toast } from '../parts'
@@ -16,18 +17,35 @@ interface More {
 
 export type Approval = 'never' | 'always'
 
+const bodyOf = (question: Question) => ({
+  prompt: question.text,
+  source: 'web' as const,
+  ...(question.files.length ? { files: question.files.map((f) => f.id) } : {}),
+  ...(question.model ? { model: question.model } : {}),
+  ...(preferences().checks ? { check: true } : {}),
+})
+
+/** What was put before is on the server before what is put next: its order is that of coming. */
+let putting: Promise<unknown> = Promise.resolve()
+
+/** Has the server ask when the turns before have ended, whether or not the page stays. */
+export async function putQuestion(question: Question, conversation: string) {
+  await changing.get(conversation)
+  const request = {
+    params: { path: { conversation }, header: once() },
+    body: bodyOf(question),
+  }
+  const put = putting.then(() => insist(() => data(client.POST('/conversations/{conversation}/queue', request))))
+  putting = put.catch(() => {})
+  await put
+  await queries.invalidateQueries({ queryKey: ['queue', conversation] })
+}
+
 /** Asks, in a conversation or in a new one. The turn goes on whether or not the page stays. */
 export async function askQuestion(question: Question, conversation?: string, more: More = {}): Promise<Turn> {
   if (conversation) await changing.get(conversation)
   const headers = once()
-  const body = {
-    prompt: question.text,
-    source: 'web' as const,
-    ...(question.files.length ? { files: question.files.map((f) => f.id) } : {}),
-    ...(question.model ? { model: question.model } : {}),
-    ...(preferences().checks ? { check: true } : {}),
-    ...more,
-  }
+  const body = { ...bodyOf(question), ...more }
   const query = { background: true }
   const turn = (await insist(() =>
     conversation
@@ -96,7 +114,7 @@ export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn
   }
   const more = { ...(turn.parent ? { parent: turn.parent } : {}), ...(session ? { session: session.id } : {}) }
   // The state before the turn does not have the files that came with it.
-  const files = (turn.files ?? []).map((f) => ({ ...f, key: f.id, part: 1, error: '', head: [] }))
+  const files = attached(turn.files)
   // A first question is asked in a new conversation, which asks about code as the one before it did.
   const known = queries.getQueryData<Conversation>(['conversation', turn.conversation])
   const approval = turn.parent || known?.approval !== 'always' ? {} : { approval: 'always' as const }

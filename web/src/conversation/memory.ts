@@ -1,7 +1,4 @@
-import { useSyncExternalStore } from 'react'
-import type { Question } from '../composer/Composer'
-
-// What the page knows beyond the API: steps that were unfolded, questions that wait.
+// What the page knows beyond the API: steps that were unfolded.
 
 const most = 300
 
@@ -30,33 +27,3 @@ export function unfold(key: string, open: boolean) {
   else unfolded.delete(key)
   write(sessionStorage, 'cove.unfolded', [...unfolded].slice(-most))
 }
-
-export interface Queued extends Question {
-  key: string
-}
-
-const none: Queued[] = []
-const queues = new Map<string, Queued[]>(
-  Object.entries(read<Record<string, Queued[]>>(sessionStorage, 'cove.queue', {})),
-)
-const readers = new Set<() => void>()
-
-export const queueOf = (conversation: string) => queues.get(conversation) ?? none
-
-export function setQueue(conversation: string, list: Queued[]) {
-  if (list.length) queues.set(conversation, list)
-  else queues.delete(conversation)
-  write(sessionStorage, 'cove.queue', Object.fromEntries(queues))
-  for (const call of readers) call()
-}
-
-export const useQueue = (conversation: string) =>
-  useSyncExternalStore(
-    (call) => {
-      readers.add(call)
-      return () => {
-        readers.delete(call)
-      }
-    },
-    () => queueOf(conversation),
-  )

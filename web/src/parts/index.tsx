@@ -132,10 +132,12 @@ function drop(id: number) {
 }
 
 /** Says what went wrong. */
-export function complain(error: unknown) {
+/** Says what went wrong; in these words, by its code, where there are some. */
+export function complain(error: unknown, words: Record<string, string> = {}) {
   const problem = asProblem(error)
   if (problem.status === 401) return
-  toast(problem.message, { hint: problem.hint, bad: true })
+  const said = words[problem.code]
+  toast(said ?? problem.message, { hint: said ? '' : problem.hint, bad: true })
 }
 
 function Question({ asked: q }: { asked: Asked }) {

@@ -12,7 +12,7 @@ const quiet = 300 // milliseconds
 export function staleAfter({ kind, id, conversation, session }: Change): string[][] {
   switch (kind) {
     case 'conversation':
-      return [['conversations'], ...(id ? [['conversation', id]] : [])]
+      return [['conversations'], ...(id ? ['conversation', 'queue'].map((part) => [part, id]) : [])]
     case 'turn':
       return [['conversations'], ...(conversation ? [['turns', conversation]] : [])]
     case 'session':

@@ -96,6 +96,20 @@ export const en = {
     queued: 'Asked next',
     dropQueued: 'Remove from the queue',
     editQueued: 'Edit',
+    held: 'Not asked',
+    heldWhy: {
+      asker_gone:
+        'Who put it may not ask any more: no longer a member of the project, or signed in with a key that has ended. Try again to ask it as yourself, or remove it.',
+      forbidden: 'Who put it may not ask any more. Try again to ask it as yourself, or remove it.',
+      quota_tokens: 'The tokens of today are used up. It is tried again; the count starts anew at midnight UTC.',
+      quota_cpu: 'The processor time of today is used up. It is tried again; the count starts anew at midnight UTC.',
+      file_not_found: 'A file of it is not there any more. Edit it and add the file again.',
+      model_unknown: 'Its model is not there any more. Edit it and choose another one.',
+    } as Record<string, string>,
+    notQueued: {
+      too_many_questions: 'No more questions can wait. Wait until some were asked, or remove some from the queue.',
+      question_too_large: 'The question is too long to wait in the queue: 1 MiB at most. Add what is long as a file.',
+    } as Record<string, string>,
     rows: (n: number) => `${n} rows pasted`,
   },
   turn: {

@@ -92,6 +92,19 @@ export const zh: Words = {
     queued: '接下来提问',
     dropQueued: '从队列移除',
     editQueued: '编辑',
+    held: '未能提问',
+    heldWhy: {
+      asker_gone: '提交者已不能提问：不再是项目成员，或登录所用的密钥已失效。点“重试”以你的身份提问，或将其移除。',
+      forbidden: '提交者已不能提问。点“重试”以你的身份提问，或将其移除。',
+      quota_tokens: '今天的 token 已用完。会自动重试；UTC 零点重新计数。',
+      quota_cpu: '今天的处理器时间已用完。会自动重试；UTC 零点重新计数。',
+      file_not_found: '它的一个文件已不存在。请编辑并重新添加文件。',
+      model_unknown: '它的模型已不存在。请编辑并另选一个。',
+    },
+    notQueued: {
+      too_many_questions: '排队的问题已达上限。请等其中一些问完，或从队列移除一些。',
+      question_too_large: '问题太长，无法排队：最多 1 MiB。请把长内容作为文件添加。',
+    },
     rows: (n) => `已粘贴 ${n} 行`,
   },
   turn: {
