@@ -128,7 +128,7 @@ func (w *whole) address(t *testing.T, owner tenant, pattern string) (path string
 			continue
 		}
 		switch name {
-		case "path", "kernel", "process", "item", "member", "provider", "space":
+		case "path", "kernel", "process", "question", "item", "member", "provider", "space":
 			parts[i] = "main"
 			continue
 		case "storage", "object":
@@ -298,7 +298,7 @@ func bodyFor(path string) string {
 		return `{"run":true}`
 	case strings.HasSuffix(path, "/approve"):
 		return `{"step":1,"run":true}`
-	case strings.HasSuffix(path, "/turns"):
+	case strings.HasSuffix(path, "/turns"), strings.HasSuffix(path, "/queue"):
 		return `{"prompt":"x"}`
 	case strings.Contains(path, "/members/"):
 		return `{"role":"member"}`
