@@ -142,7 +142,7 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan,
 		end()
 		return nil, err
 	}
-	if _, ok := h.turns.reserve(conversation.ID, p.turn.ID); !ok {
+	if !h.reserveTurn(ctx, p, conversation.ID) {
 		end()
 		return nil, ErrTurnRunning()
 	}
@@ -155,6 +155,24 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan,
 		return nil, err
 	}
 	return p, nil
+}
+
+// reserveTurn says whether a conversation is free for a turn. The end of another one may be in the store, where its client has seen it, and this process about to note it.
+func (h *Hub) reserveTurn(ctx context.Context, p *plan, conversation string) bool {
+	running, ok := h.turns.reserve(conversation, p.turn.ID)
+	if ok || running == nil {
+		return ok
+	}
+	if t, err := h.o.Store.Turn(ctx, p.who.Project, running.id); err != nil || !t.State.Final() {
+		return false
+	}
+	select {
+	case <-running.ended:
+	case <-ctx.Done():
+		return false
+	}
+	_, ok = h.turns.reserve(conversation, p.turn.ID)
+	return ok
 }
 
 // prepareTurn makes what the turn needs, and records the turn. No other turn can begin in its conversation meanwhile.
