@@ -117,7 +117,7 @@ func folders(t *testing.T, dir string) []string {
 	}
 	var names []string
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), ".root-") { // what all sandboxes share
+		if !strings.HasPrefix(e.Name(), ".roots-") { // what all sandboxes share
 			names = append(names, e.Name())
 		}
 	}

@@ -147,39 +147,55 @@ type bundle struct {
 
 // The names of root file systems in the engine's folder, whole and in the making.
 const (
-	rootPrefix    = ".root-"
+	rootPrefix    = ".roots-"
 	rootTmpPrefix = ".tmp-root-"
 )
 
-// rootFolder returns a folder with the entries. Sandboxes cannot write to it, so those with the same entries share one, which stays. Users of the host cannot either: they may pass
-// through the engine's folder and not list it, and the name cannot be guessed.
+// rootFolder returns a folder with the entries. Sandboxes cannot write to it, so those with the same entries share one, which stays. Users of the host cannot either: its name is in a folder that
+// they may pass through and not list, and cannot be guessed.
 func (b *bundle) rootFolder(state string) (string, error) {
 	text, err := json.Marshal(b.entries)
 	if err != nil {
 		return "", err
 	}
-	name := rootPrefix + digest(string(text)) + "-"
-	made, err := os.ReadDir(state)
-	if err != nil {
-		return "", err
+	shared := filepath.Join(state, rootPrefix+digest(string(text)))
+	if root, err := onlyEntry(shared); err == nil {
+		return root, nil
 	}
-	for _, e := range made {
-		if strings.HasPrefix(e.Name(), name) {
-			return filepath.Join(state, e.Name()), nil
-		}
-	}
-	root := filepath.Join(state, name+rand.Text())
 	tmp, err := os.MkdirTemp(state, rootTmpPrefix)
 	if err != nil {
 		return "", err
 	}
-	if err := b.entries.Build(tmp); err != nil {
+	if err := b.buildRoot(tmp); err != nil {
 		return "", errors.Join(err, os.RemoveAll(tmp))
 	}
-	if err := os.Rename(tmp, root); err != nil {
-		return "", errors.Join(err, os.RemoveAll(tmp))
+	if err := os.Rename(tmp, shared); err != nil {
+		_ = os.RemoveAll(tmp) // another process may have been quicker
 	}
-	return root, nil // another process may have made one, too, which serves as well
+	return onlyEntry(shared)
+}
+
+// buildRoot makes the entries in a folder of one that has nothing else.
+func (b *bundle) buildRoot(shared string) error {
+	root := filepath.Join(shared, rand.Text())
+	if err := os.Mkdir(root, 0o755); err != nil { //nolint:gosec // sandboxed code passes through it
+		return err
+	}
+	if err := b.entries.Build(root); err != nil {
+		return err
+	}
+	return os.Chmod(shared, 0o711) //nolint:gosec // the host's users of sandboxes pass through it
+}
+
+func onlyEntry(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	if len(entries) != 1 {
+		return "", fmt.Errorf("%s has %d entries, not one", dir, len(entries))
+	}
+	return filepath.Join(dir, entries[0].Name()), nil
 }
 
 // sweepRoots removes root file systems that nobody finished.

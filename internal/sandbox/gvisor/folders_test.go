@@ -1,9 +1,12 @@
 package gvisor_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"cove/internal/sandbox"
+	"cove/internal/sandbox/gvisor"
 	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/testneeds"
 )
@@ -12,7 +15,8 @@ import (
 func TestFoldersOfCodesOwn(t *testing.T) {
 	t.Parallel()
 	testneeds.TakeSlot(t)
-	e := newEngine(t)
+	state := t.TempDir()
+	e := gvisor.New(gvisor.Options{State: state, Executable: sandboxtest.Binary(t)})
 	sb, l := sandboxtest.Start(t, e, sandbox.Spec{Limits: sandbox.Limits{Tmp: 4 << 20}})
 	check := func(script, want string) {
 		t.Helper()
@@ -29,6 +33,24 @@ func TestFoldersOfCodesOwn(t *testing.T) {
 	_, other := sandboxtest.Start(t, e, sandbox.Spec{})
 	if _, out := sandboxtest.Shell(t, other, "ls -d /code /opt/own 2>/dev/null; echo none"); out != "none\n" {
 		t.Errorf("another sandbox has %q", out)
+	}
+	// Everybody may make entries in the folder below it on the host who can name it: nobody else's user can.
+	open := 0
+	for _, walked := range []string{state, state + "/*", state + "/*/*"} {
+		found, _ := filepath.Glob(walked)
+		for _, path := range found {
+			info, err := os.Lstat(path)
+			if err != nil || info.Mode()&os.ModeSticky == 0 {
+				continue
+			}
+			open++
+			if above, err := os.Stat(filepath.Dir(path)); err != nil || above.Mode().Perm()&0o044 != 0 || len(filepath.Base(path)) < 26 {
+				t.Errorf("%s can be found in a folder of mode %v, %v", path, above.Mode(), err)
+			}
+		}
+	}
+	if open != 1 {
+		t.Errorf("%d folders are open, not one that both sandboxes share", open)
 	}
 	saved := sandboxtest.Checkpoint(t, sb, l, false)
 	_, l = sandboxtest.Restore(t, e, sandbox.Spec{Limits: sandbox.Limits{Tmp: 4 << 20}}, saved)
