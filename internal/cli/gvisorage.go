@@ -76,7 +76,7 @@ func checkGVisor(_ context.Context, p *Program, _ config.Config) check {
 	if !known {
 		return check{Name: "gvisor", Status: warned, Detail: "how old gVisor is cannot be told from this build"}
 	}
-	c := check{Name: "gvisor", Status: good, Detail: strings.Join(r.lines(), "\n"+strings.Repeat(" ", 24))}
+	c := check{Name: "gvisor", Status: good, Detail: strings.Join(r.lines(), "; ")}
 	open := false
 	for _, a := range r.Advisories {
 		open = open || a.Here == ""

@@ -111,6 +111,8 @@ func TestMCPWithoutAServer(t *testing.T) {
 	s.say("")
 	s.say("{no message")
 	s.hear("-32700")
+	s.say(`{"method":5}`)
+	s.hear("method has to be a string, not a number")
 	s.say(strings.Repeat("x", 33<<20))
 	s.hear("longer than 32 MiB")
 	answered("2")

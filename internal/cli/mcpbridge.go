@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"cove/internal/intake"
 	"cove/internal/problem"
 	"cove/internal/sse"
 )
@@ -95,7 +96,7 @@ func (b *mcpBridge) serve(ctx context.Context, in io.Reader) (err error) {
 			continue
 		}
 		if err := json.Unmarshal(text, &m); err != nil {
-			b.refuse(json.RawMessage("null"), -32700, "that is no message: "+err.Error())
+			b.refuse(json.RawMessage("null"), -32700, "that is no message: "+intake.WhyNotJSON(err))
 			continue
 		}
 		if m.Method == "notifications/cancelled" {

@@ -131,7 +131,6 @@ function drop(id: number) {
   tell()
 }
 
-/** Says what went wrong. */
 /** Says what went wrong; in these words, by its code, where there are some. */
 export function complain(error: unknown, words: Record<string, string> = {}) {
   const problem = asProblem(error)
