@@ -1,16 +1,20 @@
 package toolserver
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -78,12 +82,77 @@ func (t *carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	if response.StatusCode >= http.StatusBadRequest {
 		t.refused.Store(int32(response.StatusCode))
 	}
-	most := int64(mostMessage)
-	if strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
+	most, kind := int64(mostMessage), response.Header.Get("Content-Type")
+	events := strings.HasPrefix(kind, "text/event-stream")
+	if events {
 		most = mostStream
 	}
 	response.Body = &bounded{ReadCloser: response.Body, left: most}
+	if events || strings.HasPrefix(kind, "application/json") {
+		response.Body = &mended{Closer: response.Body, from: bufio.NewReader(response.Body), events: events}
+		response.Header.Del("Content-Length")
+		response.ContentLength = -1
+	}
 	return response, nil
+}
+
+// mended is a body in which an error stands for an answer that cannot be read, so that it fails the call that it is for.
+type mended struct {
+	io.Closer
+	from   *bufio.Reader
+	events bool // a message is the data of an event, on one line; otherwise the body is one
+	text   []byte
+}
+
+func (m *mended) Read(p []byte) (int, error) {
+	if len(m.text) == 0 {
+		if err := m.fill(); err != nil {
+			return 0, err
+		}
+	}
+	n := copy(p, m.text)
+	m.text = m.text[n:]
+	return n, nil
+}
+
+// fill reads one message or more. What is no whole message goes on as it is.
+func (m *mended) fill() error {
+	if !m.events {
+		text, err := io.ReadAll(m.from)
+		if m.text = mend(text); len(text) == 0 && err == nil {
+			err = io.EOF
+		}
+		return err
+	}
+	const field = "data:"
+	m.text = nil
+	for {
+		piece, err := m.from.ReadSlice('\n')
+		m.text = append(m.text, piece...)
+		if errors.Is(err, bufio.ErrBufferFull) && len(m.text) < mostMessage {
+			continue
+		}
+		if data, ok := bytes.CutPrefix(m.text, []byte(field)); ok && err == nil {
+			m.text = slices.Concat([]byte(field), mend(data), []byte("\n"))
+		}
+		if len(m.text) > 0 {
+			return nil
+		}
+		return err
+	}
+}
+
+// mend returns a message, or an error in the place of an answer that cannot be read, where it shows which request it is for.
+func mend(text []byte) []byte {
+	text = bytes.TrimSpace(text)
+	if _, err := jsonrpc.DecodeMessage(text); err != nil && isAnswer(text) {
+		if instead, known := failed(text, err); known {
+			if encoded, err := jsonrpc.EncodeMessage(instead); err == nil {
+				return encoded
+			}
+		}
+	}
+	return text
 }
 
 // bounded is a body that fails where it is longer than it may be.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,11 +23,15 @@ import (
 )
 
 // webPlace is one server, named web, that a handler is.
-func webPlace(t *testing.T, h http.Handler) (*place, *httptest.Server) {
+func webPlace(t *testing.T, h http.Handler, change ...func(*toolserver.Config)) (*place, *httptest.Server) {
 	t.Helper()
 	front := httptest.NewServer(h)
 	p := newPlace(t, nil)
-	p.Servers = toolserver.New(toolserver.Options{Servers: configured(t, fmt.Sprintf(`{"mcpServers":{"web":{"url":"%s/mcp","headers":{"Authorization":"Bearer ${FROM_OUTSIDE}"}}}}`, front.URL)), Log: nil})
+	all := configured(t, fmt.Sprintf(`{"mcpServers":{"web":{"url":"%s/mcp","headers":{"Authorization":"Bearer ${FROM_OUTSIDE}"}}}}`, front.URL))
+	for _, c := range change {
+		c(&all[0])
+	}
+	p.Servers = toolserver.New(toolserver.Options{Servers: all, Log: nil})
 	t.Cleanup(func() {
 		p.Close()
 		front.CloseClientConnections()
@@ -100,6 +105,66 @@ func TestAnAddressThatIsLost(t *testing.T) {
 	}
 	renew() // it knows no session of before
 	p.until("it is used again", func() bool { return p.call("web.text", "").Err == "" })
+}
+
+// TestAnAddressThatHangs: one that answers nothing in its session after a call that took too long is asked in a new session, so that calls that follow are answered; so is one whose answers
+// cannot be read.
+func TestAnAddressThatHangs(t *testing.T) {
+	t.Parallel()
+	var hangs atomic.Pointer[string] // the session that does
+	good := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return goodServer() }, nil)
+	p, _ := webPlace(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		session := r.Header.Get("Mcp-Session-Id")
+		if bytes.Contains(body, []byte(`"tools/call"`)) {
+			hangs.CompareAndSwap(nil, &session) // the first one
+		}
+		if id := hangs.Load(); id != nil && *id == session {
+			<-r.Context().Done()
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		good.ServeHTTP(w, r)
+	}), func(c *toolserver.Config) { c.Timeout = 2 * time.Second })
+	p.wants("web.text", "", "", "it went on for longer than 2s")
+	p.until("it answers again", func() bool { return string(p.call("web.text", "").Value) == `"one"` })
+}
+
+// TestAnswersOfAnAddressThatCannotBeRead fail their call at once, and the next one is answered.
+func TestAnswersOfAnAddressThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for kind, form := range map[string]string{"application/json": "%s", "text/event-stream": "event: message\ndata: %s\n\n"} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			unreadableAnswers(t, kind, form)
+		})
+	}
+}
+
+func unreadableAnswers(t *testing.T, kind, form string) {
+	t.Helper()
+	good := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return goodServer() }, &sdk.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+	p, _ := webPlace(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var asked struct {
+			ID     json.RawMessage
+			Params struct{ Name string }
+		}
+		_ = json.Unmarshal(body, &asked)
+		result := map[string]string{"texts": `{"content":[],"structuredContent":NaN}`, "same": strings.Repeat("[", 20_000) + strings.Repeat("]", 20_000)}[asked.Params.Name]
+		if result != "" {
+			w.Header().Set("Content-Type", kind)
+			_, _ = fmt.Fprintf(w, form, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, result))
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		good.ServeHTTP(w, r)
+	}))
+	for range 2 {
+		p.wants("web.texts", "", "", "gave an answer that cannot be read: ")
+		p.wants("web.same", `{"z":7}`, "", "gave an answer that cannot be read: ")
+		p.wants("web.text", "", `"one"`, "")
+	}
 }
 
 func TestAddressesThatBreakTheRules(t *testing.T) {

@@ -153,17 +153,23 @@ func (p *program) read(from *os.File) {
 			if !isAnswer(line) {
 				continue
 			}
-			id, known := idOf(line)
+			instead, known := failed(line, err)
 			if !known {
 				p.hand(said{err: errUnreadable})
 				return
 			}
-			message = &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: unreadable, Message: cut(err.Error(), longestLine)}}
+			message = instead
 		}
 		if !p.hand(said{message: message}) {
 			return
 		}
 	}
+}
+
+// failed returns an error that stands for an answer which cannot be read, where it shows which request it is for.
+func failed(answer []byte, why error) (instead *jsonrpc.Response, known bool) {
+	id, known := idOf(answer)
+	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: unreadable, Message: cut(why.Error(), longestLine)}}, known
 }
 
 // isAnswer says whether a line that cannot be read was meant as an answer.
