@@ -20,6 +20,7 @@ import (
 	"cove/internal/audit"
 	"cove/internal/auth"
 	"cove/internal/install"
+	"cove/internal/intake"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/link"
@@ -280,7 +281,7 @@ func New(o Options) (*Hub, error) {
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
 	h.ended, h.end = context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
 	h.streams = stream.New(h.ended, o.Store, stream.Options{
-		Limit: o.Limits.Stream, Now: h.now, Log: o.Log, Last: isEnd, Fenced: h.lostOwner, Observe: observe,
+		Limit: o.Limits.Stream, Now: h.now, Log: o.Log, Last: isEnd, Fenced: h.lostOwner, Observe: observe, Hold: intake.Recall,
 	})
 	h.meter = newMeter(h)
 	h.sockets = newSockets()

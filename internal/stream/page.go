@@ -12,6 +12,7 @@ const (
 	PageSize = 128 << 10
 
 	mostPages = 32
+	mostKept  = 32 << 20 // bytes of pages, which one large event may exceed
 	pageLife  = 5 * time.Second
 )
 
@@ -22,12 +23,21 @@ type page struct {
 
 	read   chan struct{} // closed when the fields below are there
 	events []Event
+	size   int   // bytes of them; the mutex of Streams guards it, too
 	next   int64 // the number after which to go on
 	err    error
 }
 
-// page returns what the store has of a source after a number. All events up to saved are known to be stored.
+// page returns what the store has of a source after a number, where there is room to hold it. All events up to saved are known to be stored.
 func (s *Streams) page(ctx context.Context, from Source, after, saved int64) (*page, error) {
+	p, err := s.sharedPage(ctx, from, after, saved)
+	if err == nil && s.o.Hold != nil && p.size > s.bounds.batch {
+		err = s.o.Hold(ctx, int64(p.size))
+	}
+	return p, err
+}
+
+func (s *Streams) sharedPage(ctx context.Context, from Source, after, saved int64) (*page, error) {
 	p, mine := s.pageAt(from, after)
 	if mine {
 		defer close(p.read)
@@ -35,6 +45,7 @@ func (s *Streams) page(ctx context.Context, from Source, after, saved int64) (*p
 			s.forgetPage(p)
 			return p, err
 		}
+		s.boundPages()
 		time.AfterFunc(pageLife, func() { s.forgetPage(p) })
 		return p, nil
 	}
@@ -66,6 +77,20 @@ func (s *Streams) pageAt(from Source, after int64) (p *page, mine bool) {
 	return p, true
 }
 
+// boundPages forgets the oldest pages where all are too large together.
+func (s *Streams) boundPages() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := 0
+	for _, p := range s.pages {
+		total += p.size
+	}
+	for len(s.pages) > 1 && total > mostKept {
+		total -= s.pages[0].size
+		s.pages = slices.Delete(s.pages, 0, 1)
+	}
+}
+
 func newPage(from Source, after int64) *page {
 	return &page{stream: from.Stream, part: from.Part, after: after, read: make(chan struct{})}
 }
@@ -84,6 +109,9 @@ func (s *Streams) load(ctx context.Context, p *page, saved int64) error {
 	for _, e := range p.events {
 		size += len(e.Body)
 	}
+	s.mu.Lock()
+	p.size = size
+	s.mu.Unlock()
 	if len(p.events) < batchEvents && size < s.bounds.batch {
 		p.next = max(p.next, saved) // events of other parts are passed over
 	}

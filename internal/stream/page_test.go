@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -96,6 +97,41 @@ func TestAPageThatWasReadTooEarly(t *testing.T) {
 		synctest.Wait()
 		if got := fmt.Sprint(late.bodies); got != `["end"]` || !late.ended {
 			t.Errorf("the second follower heard %s", got)
+		}
+	})
+}
+
+// TestLargeEventsAreHeldWithLeave has followers read an event that is larger than a page. Each asks for room, and one that gets none ends.
+func TestLargeEventsAreHeldWithLeave(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &counting{reads: map[int64]int{}}
+		full := errors.New("there is no room")
+		room := int64(100_000)
+		s := streamsOf(t, t.Context(), store, stream.Options{Hold: func(_ context.Context, bytes int64) error {
+			if room -= bytes; room < 0 {
+				return full
+			}
+			return nil
+		}})
+		for seq, size := range []int{100, 40_000, 100} {
+			if err := store.AddEvents(t.Context(), []stream.Event{{Stream: "a", Seq: int64(seq) + 1, Body: body(seq, size)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ended := func(context.Context) (bool, error) { return true, nil }
+		for n := range 4 {
+			read, last := 0, error(nil)
+			for e, err := range s.Follow(t.Context(), stream.Source{Stream: "a", Ended: ended}, 0) {
+				read += len(e.Event)
+				last = err
+			}
+			switch {
+			case n < 2 && (last != nil || read < 40_000):
+				t.Errorf("follower %d read %d bytes, %v", n, read, last)
+			case n >= 2 && !errors.Is(last, full):
+				t.Errorf("follower %d has %v", n, last)
+			}
 		}
 	})
 }

@@ -85,6 +85,8 @@ type Options struct {
 	Fenced func() error
 	// Observe returns an observer for a follower that begins to read the stream; nil where nobody observes it.
 	Observe func(ctx context.Context, stream string) Observer
+	// Hold is asked for room for what a follower holds at once, in bytes, where one event of it is large; the follower ends with its error. A nil Hold has room.
+	Hold func(ctx context.Context, bytes int64) error
 }
 
 // Observer is told how one follower fares. It is called by the follower's goroutine.
