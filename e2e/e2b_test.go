@@ -23,17 +23,22 @@ func TestClientsE2B(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	examples, err := filepath.Abs(filepath.Join("..", "examples", "e2b"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name, key string
 		command   func(t *testing.T, source string) *exec.Cmd
 		parts     []string
 	}{
 		{"e2b", hex, pythonSDK, []string{"code", "languages", "hosts", "commands", "files", "ports", "builds", "lives", "many"}},
+		{"e2bold", s.key, pythonSDK, []string{"code"}},
 		{"e2bjs", s.key, nodeSDK, []string{"code", "commands", "files", "lives"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			cmd := c.command(t, filepath.Join("testdata", "sdk", c.name))
-			cmd.Env = append(os.Environ(), "E2B_API_URL="+s.base, "E2B_SANDBOX_URL="+s.base, "E2B_API_KEY="+c.key, "PYTHONDONTWRITEBYTECODE=")
+			cmd.Env = append(os.Environ(), "E2B_API_URL="+s.base, "E2B_SANDBOX_URL="+s.base, "E2B_API_KEY="+c.key, "BY_ADDRESS="+examples, "PYTHONDONTWRITEBYTECODE=")
 			out, err := cmd.CombinedOutput()
 			for _, part := range c.parts {
 				if err != nil || !strings.Contains(string(out), "ok "+part+"\n") {
