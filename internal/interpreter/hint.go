@@ -2,9 +2,13 @@ package interpreter
 
 import (
 	"context"
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
+
+	"cove/internal/kernel"
 )
 
 var missingModule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`No module named ['"]([A-Za-z0-9_.]+)['"]`) })
@@ -42,7 +46,7 @@ func (t *turn) hint(ctx context.Context, r *record) string {
 		}
 		return "Hint: the files in the working directory are: " + strings.Join(names, ", ") + "."
 	case short == "UnicodeDecodeError":
-		return "Hint: the file is not UTF-8; try encoding=\"gb18030\" for Chinese text, \"utf-16\", or \"latin-1\"."
+		return t.encodingHint(ctx, r)
 	case short == "EOFError" && strings.Contains(value, "reading a line"), short == "StdinNotImplementedError":
 		return "Hint: nobody answers input() here; put the values into the code."
 	case (networkNames[short] || mentionsNetwork(value)) && len(reach) > 0:
@@ -51,6 +55,38 @@ func (t *turn) hint(ctx context.Context, r *record) string {
 		return "Hint: the sandbox has no network. Work with the files at hand, or say what is missing."
 	}
 	return ""
+}
+
+// looksForEncoding is how many files are looked at for a hint.
+const looksForEncoding = 5
+
+// encodingHint says how the files are encoded that the exception may be about: those that its traceback names, or else all. It says what the first look says.
+func (t *turn) encodingHint(ctx context.Context, r *record) string {
+	const otherwise = "Hint: the file is not UTF-8, or it is no text."
+	files, err := t.session.Files(ctx)
+	if err != nil {
+		return otherwise
+	}
+	files = visible(files)
+	trace := strings.Join(r.failure.Traceback, "\n")
+	if named := slices.DeleteFunc(slices.Clone(files), func(f kernel.File) bool { return !strings.Contains(trace, path.Base(f.Path)) }); len(named) > 0 {
+		files = named
+	}
+	files = files[:min(len(files), looksForEncoding)]
+	told, err := t.tell(ctx, files)
+	if err != nil {
+		return otherwise
+	}
+	var said []string
+	for n, one := range told {
+		if _, how, other := strings.Cut(one.What, "not UTF-8: "); other {
+			said = append(said, fileName(files[n].Path)+" is not UTF-8: "+how)
+		}
+	}
+	if len(said) == 0 {
+		return otherwise
+	}
+	return "Hint: " + strings.Join(said, "; ") + "."
 }
 
 // moduleHint is about a module that is not there; "" when its name is not known.

@@ -13,6 +13,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/problem"
+	"cove/internal/workspace"
 )
 
 // turnCase is one turn: what the model says, what the code does, and what is to come of it.
@@ -414,7 +415,7 @@ func TestEndings(t *testing.T) {
 		{"network", raises("requests.exceptions.ConnectionError", "HTTPSConnectionPool"), "Hint: the sandbox has no network"},
 		{"network by words", raises("OSError", "[Errno 101] Network is unreachable"), "Hint: the sandbox has no network"},
 		{"the kernel's", []kernel.Event{kernel.Error{Name: "KeyError", Value: "'salse'", Hint: "Did you mean 'sales'?"}, kernel.Done{Outcome: kernel.OutcomeError}}, "Hint: Did you mean 'sales'?"},
-		{"encoding", raises("UnicodeDecodeError", "'utf-8' codec"), "gb18030"},
+		{"encoding", raises("UnicodeDecodeError", "'utf-8' codec"), "Hint: the file is not UTF-8, or it is no text."},
 		{"input", raises("EOFError", "EOF when reading a line"), "nobody answers input()"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -491,5 +492,21 @@ func TestOldResultsAreShortened(t *testing.T) {
 		if short := got <= 1000; short != (n < 4) {
 			t.Errorf("result %d of %d has %d bytes", n+1, len(sizes), got)
 		}
+	}
+}
+
+// TestTheHintOfAnEncoding says what the first look says, of the file that the traceback names.
+func TestTheHintOfAnEncoding(t *testing.T) {
+	t.Parallel()
+	wrong := []kernel.Event{kernel.Error{Name: "UnicodeDecodeError", Value: "'utf-8' codec", Traceback: []string{"----> 1 pd.read_csv('b.csv')"}}, kernel.Done{Outcome: kernel.OutcomeError}}
+	files := map[string][]byte{"a.csv": []byte("x"), "b.csv": []byte("x"), "c.csv": []byte("x")}
+	told := map[string]workspace.Told{
+		"a.csv": {What: `1 row × 1 column, not UTF-8: read it with encoding="cp949"`}, "b.csv": {What: `1 row × 1 column, not UTF-8: read it with encoding="gb18030"`}, "c.csv": {What: "1 row × 1 column"},
+	}
+	m := &scripted{t: t, can: tools(), script: []says{calls("a"), text("Ok.")}}
+	ask(t, newConversation(m, &session{files: files, told: told, outcomes: map[string][]kernel.Event{"a": wrong}}, interpreter.DefaultLimits()), "q")
+	const want = `Hint: b.csv is not UTF-8: read it with encoding="gb18030".`
+	if result := m.requests[1].Messages[2].Content[0].(model.ToolResult); !strings.Contains(result.Text, want) {
+		t.Errorf("%q has no %q", result.Text, want)
 	}
 }

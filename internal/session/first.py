@@ -37,7 +37,9 @@ def csv_line(values):
 def how_encoded(named):
     if named in (None, "utf-8"):
         return ""
-    return ", UTF-8 with BOM" if named == "utf-8-sig" else ', not UTF-8: read it with encoding="%s"' % named
+    if named == "utf-8-sig":
+        return ", UTF-8 with BOM"
+    return ', not UTF-8: read it with encoding="%s"' % named + (' (less likely: "%s")' % named.other if getattr(named, "other", None) else "")
 
 
 def counted_lines(file, size):
@@ -342,6 +344,8 @@ def first_archive(file, name):
     entries = [e for e in seen["entries"] if not e["folder"]]
     more = "" if seen["more"] == 0 else " and more"
     what = "archive, %s%s, %s unpacked" % (several(len(entries) + max(seen["more"], 0), "file"), " and more" if seen["more"] < 0 else "", human(sum(e["size"] for e in entries)) + more)
+    if seen.get("encoding"):
+        what += ', names not in UTF-8: open it with zipfile.ZipFile(path, metadata_encoding="%s")' % seen["encoding"]
     return what, ["%s (%s)" % (e["path"], human(e["size"])) for e in entries[:15]] + (["…"] if len(entries) > 15 else [])
 
 

@@ -21,6 +21,14 @@ text("sjis.csv", "日付,地域,売上\n2024-01-01,東京,120\n2024-01-02,さい
 text("kr.csv", "날짜,지역,금액\n2024-01-01,서울,120\n2024-01-02,부산,99\n", "euc_kr")
 text("ru.csv", "дата;город;сумма\n01.01.2024;Москва;1200,50\n02.01.2024;Казань;99,10\n", "cp1251")
 text("de.csv", "Straße;Größe;Preis\nMüllerstraße;groß;1.234,50\nHöhe;klein;99,10\n", "cp1252")
+text("koi.csv", "дата;город;сумма\n01.01.2024;Москва;1200,50\n02.01.2024;Казань;99,10\n", "koi8-r")
+text("pl.csv", "miasto;wartość\nŁódź;1\nKraków;2\nGdańsk;3\nRzeszów;4\n", "cp1250")
+text("tea.csv", "日期,地区,产品\n2024/01/01,华南,茶叶\n2024/01/02,西南,咖啡\n", "gb18030")
+text("bare16.csv", "日期,地区,产品\n2024/01/01,华南,茶叶\n2024/01/02,西南,咖啡\n", "utf-16-le")
+class Chinese(zipfile.ZipInfo):  # as Windows in China names files: without the flag that says UTF-8
+    def _encodeFilenameFlags(self): return self.filename.encode("gb18030"), self.flag_bits
+with zipfile.ZipFile("windows.zip", "w") as z:
+    for name in ("表格.csv", "销售/说明.txt"): z.writestr(Chinese(name), "a,b\n")
 text("title.csv", "Sales report 2024\nmade by Ann\n\nregion,units,price\nNorth,1,2.5\nSouth,3,4.5\nEast,5,6\n")
 text("bare.csv", "1,2,3\n4,5,6\n7,8,9\n"); text("pipe.txt", "id|name\n1|x\n2|y\n3|z\n"); text("notes.txt", "hello\nworld\n"); text("crlf.txt", "a\r\nb\r\n")
 json.dump({"meta": {"count": 2}, "items": [{"id": 1, "tags": ["a"], "price": 2.5}, {"id": 2, "tags": [], "name": "x"}]}, open("a.json", "w"))
@@ -64,11 +72,16 @@ func TestFirstLook(t *testing.T) {
 	}
 	files := map[string]string{ // parts of what is told, of which "~" stands between two
 		"utf8.csv":    "3 rows × 3 columns:~日期,地区,销售额~2024-01-01,北京,120.5",
-		"gbk.csv":     `3 rows × 3 columns, not UTF-8: read it with encoding="gb18030":~北京`,
+		"gbk.csv":     `3 rows × 3 columns, not UTF-8: read it with encoding="gb18030" (less likely: "big5"):~北京`,
 		"big5.csv":    `encoding="big5":~臺北`,
 		"sjis.csv":    `encoding="cp932":~さいたま`,
 		"kr.csv":      `encoding="cp949":~서울`,
 		"ru.csv":      `2 rows × 3 columns, separated by ";", decimal comma, not UTF-8: read it with encoding="cp1251":~Москва`,
+		"koi.csv":     `not UTF-8: read it with encoding="koi8-r":~Казань`,
+		"pl.csv":      `not UTF-8: read it with encoding="cp1250"~Łódź`,
+		"tea.csv":     `not UTF-8: read it with encoding="gb18030":~日期,地区,产品~华南,茶叶`,
+		"bare16.csv":  `not UTF-8: read it with encoding="utf-16-le":~日期,地区,产品`,
+		"windows.zip": `archive, 2 files, 8 B unpacked, names not in UTF-8: open it with zipfile.ZipFile(path, metadata_encoding="gb18030"):~表格.csv (4 B)~销售/说明.txt`,
 		"de.csv":      `separated by ";", decimal comma, not UTF-8: read it with encoding="cp1252":~Größe`,
 		"wide.csv":    `3 columns, not UTF-8: read it with encoding="utf-16":~北京`,
 		"t.tsv":       "3 rows × 3 columns, separated by tabs, UTF-8 with BOM:~city\tn\tx",

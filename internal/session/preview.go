@@ -17,6 +17,9 @@ import (
 //go:embed preview.py
 var previewSource string
 
+//go:embed encoding.py
+var encodingSource string
+
 //go:embed first.py
 var firstSource string
 
@@ -82,7 +85,7 @@ func (s *Live) Tell(ctx context.Context, paths []string) ([]workspace.Told, erro
 
 // looking is one run of the program that looks at files.
 type looking struct {
-	behind   string        // the program is preview.py and this
+	behind   string        // the program is preview.py, encoding.py and this
 	question any           // its argument, as JSON
 	patience time.Duration // how long it waits for other looks; 0: as long as the caller
 	timeout  time.Duration
@@ -134,7 +137,7 @@ func (s *Live) lookAtFiles(ctx context.Context, what looking) (out seen, err err
 	said.most, complaint.most = what.most, 64<<10
 	// Isolated (-I), so that no file of the workspace is imported. Arrow and BLAS would reserve more memory than the process may have.
 	out.code, err = l.Run(limited, wire.ProcessSpec{
-		Args: []string{s.opts.Env.Interpreter(sb.Layout()), "-I", "-B", "-c", previewSource + what.behind, string(question)},
+		Args: []string{s.opts.Env.Interpreter(sb.Layout()), "-I", "-B", "-c", previewSource + encodingSource + what.behind, string(question)},
 		Env: append(s.opts.Env.LoaderVariables(),
 			"PATH=/usr/bin:/bin", "LANG=C.UTF-8", "ARROW_DEFAULT_MEMORY_POOL=system", "OPENBLAS_NUM_THREADS=1", "OMP_NUM_THREADS=1", "OMP_THREAD_LIMIT=1"),
 	}, &said, &complaint)

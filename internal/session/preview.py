@@ -93,75 +93,6 @@ def column(values):
     return "str", [None if v in ("", None) else v for v in values]
 
 
-def encoding(head, whole):
-    """How a text is encoded, or None for what is no text. head is its beginning; whole says that there is no more."""
-    for mark, name in ((b"\xef\xbb\xbf", "utf-8-sig"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16")):
-        if head.startswith(mark):
-            return name
-    if b"\0" in head:
-        even, odd = head[0::2].count(0), head[1::2].count(0)
-        if max(even, odd) > len(head) // 5 and min(even, odd) == 0:
-            return "utf-16-be" if even else "utf-16-le"
-        return None
-    text = decoded(head, "utf-8", whole)
-    if text is not None:
-        return "utf-8" if printable(text) else None
-    best, most = None, -9.0
-    for name in ENCODINGS:
-        text = decoded(head, name, whole)
-        if text is not None and printable(text) and (score := plausible(text)) > most:
-            best, most = name, score
-    return best
-
-
-# Encodings of tables that people have beside UTF-8, in the order in which they are taken where a text is as good in two of them.
-ENCODINGS = ("gb18030", "big5", "cp932", "cp949", "cp1252", "cp1251", "latin-1")
-# What is common in Chinese (in both ways of writing, and in tables) and in Korean.
-COMMON = frozenset(
-    "的一是不了在人有我他这中大来上国个到说们为子和你地出道也时年得就那要下以生会自着去之过家学对可里后小么心多天而能好都然没日于起还发成事只作当想看文无开手十用主行方又如前所本见经头面公"
-    "同三已老从动两长知名区商品店市省金额数量价格合计日期销售部门姓城京上海广东北南西月号元总额客户编号类型状态备注地址电话单位产业务统信息数据城市收入成本利润"
-    "國個來時們說對學會發現無開關東車長門間書電話產額價計劃報處理資訊臺灣銷貨單號訂區為這過後還從兩經頭點數據總備註類狀態編收"
-    "，。、；：？！（）「」《》“”％·—…￥"
-    "이다의는에을를가한고하지도로기사서어나아인은자시대해전부일리정수그보제비장원국년월명수량금액합계날짜이름지역서울상품판매주소구분코드번호")
-
-
-def decoded(head, name, whole):
-    """A text whose last character may be cut off where there is more of it; None where it is none of that encoding."""
-    for end in range(len(head), max(len(head) - 4, 0) - 1 if not whole else len(head) - 1, -1):
-        try:
-            return head[:end].decode(name)
-        except UnicodeDecodeError:
-            continue
-    return None
-
-
-def printable(text):
-    return sum(1 for c in text if ord(c) < 32 and c not in "\t\n\r\f\x1b\b") <= len(text) // 50
-
-
-def plausible(text):
-    """How much what is beyond ASCII in a text looks like what people write: 1 at best."""
-    points, beyond, before = 0.0, 0, ""
-    for c in text[:20000]:
-        at = ord(c)
-        if at >= 0x80:
-            beyond += 1
-            if c in COMMON or 0x3041 <= at <= 0x30FE:
-                points += 1
-            elif 0x4E00 <= at <= 0x9FFF or 0xAC00 <= at <= 0xD7A3:
-                points += 0.3
-            elif 0x400 <= at <= 0x45F:
-                points += 0.9 if 0x400 <= ord(before or "\0") <= 0x45F or not before.isalpha() else 0
-            elif 0xC0 <= at <= 0x17F:
-                points += 0.9 if not before or before.isascii() else 0.1  # letters with accents stand alone
-            elif c in "€£°–’‘‚„•§±²³µ½«»ºª¡¿ßœ\u00a0":
-                points += 0.6
-            else:
-                points -= 1
-        before = c
-    return points / max(beyond, 1)
-
-
 def lines(file):
     while True:
         line = file.readline(LONGEST_LINE)
@@ -336,6 +267,15 @@ def read_notebook(file, size):
     return {"kind": "notebook", "cells": cells, "more": max(0, len(whole["cells"]) - len(cells))}
 
 
+def names_of(raw, names):
+    """How names are encoded that are not in UTF-8 (None: all are), and the names as they are to be read. raw has the bytes, or None of what is known."""
+    beyond = b"\n".join(r for r in raw if r is not None and not r.isascii())
+    named = encoding(beyond, True) if beyond else None
+    if named is None:
+        return None, names
+    return named, [n if r is None else r.decode(named, "replace") for r, n in zip(raw, names)]
+
+
 def read_archive(file, name):
     import tarfile
     import zipfile
@@ -344,7 +284,12 @@ def read_archive(file, name):
         file.seek(0)
         infos = zipfile.ZipFile(file).infolist()
         more = max(0, len(infos) - MOST_ENTRIES)
-        entries = [{"path": i.filename[:500], "size": i.file_size, "folder": i.is_dir()} for i in infos[:MOST_ENTRIES]]
+        infos = infos[:MOST_ENTRIES]
+        # Without their flag 0x800 names are in the encoding of the machine that packed them, which zipfile takes for cp437.
+        named, names = names_of([i.filename.encode("cp437", "replace") if not i.flag_bits & 0x800 else None for i in infos], [i.filename for i in infos])
+        entries = [{"path": n[:500], "size": i.file_size, "folder": i.is_dir()} for n, i in zip(names, infos)]
+        if named:
+            return {"kind": "archive", "entries": entries, "more": more, "encoding": named}
     else:
         file.seek(0)
         with tarfile.open(fileobj=file, mode="r:*") as archive:
