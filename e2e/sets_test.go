@@ -35,6 +35,24 @@ func TestStandard2024(t *testing.T) {
 	if r := run("run", "-c", "import numpy, pandas; print(numpy.__version__, pandas.__version__)"); r.stdout != "1.26.4 2.2.3\n" && !strings.HasPrefix(r.stdout, "2.1.") {
 		t.Errorf("it has %s%s", r.stdout, r.stderr)
 	}
+	const draws = `import io, pypdfium2
+from PIL import Image, ImageDraw, ImageFont
+from reportlab.pdfgen.canvas import Canvas
+def image(text):
+    image = Image.new("L", (300, 60))
+    ImageDraw.Draw(image).text((2, 2), text, 255, ImageFont.truetype("simhei.ttf", 24))
+    return image.tobytes()
+def page(text):
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(300, 60))
+    canvas.drawString(10, 20, text)
+    canvas.save()
+    return pypdfium2.PdfDocument(out.getvalue())[0].render(scale=1).to_pil().tobytes()
+pictures(image)
+pictures(page)`
+	if r := run("run", "-c", drawings+draws); r.stdout != "4\n4\n" {
+		t.Errorf("of four texts it draws %s%s", r.stdout, r.stderr)
+	}
 	// Hints, tables and charts are the kernel's own work, for which it knows libraries.
 	if r := run("run", "-c", "import pandas as pd\ndf = pd.DataFrame({'sales': [1]})\nprint(df)\ndf['salse']"); !strings.Contains(r.stderr, "Hint: Did you mean 'sales'?") {
 		t.Errorf("a misspelt column: %s", r.stderr)

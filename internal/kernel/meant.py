@@ -202,6 +202,8 @@ def hint_of(error):
             if name in USUAL_IMPORTS:
                 return "%s is not imported: %s" % (name, USUAL_IMPORTS[name])
             return "%s is not imported: import %s" % (name, name) if name in sys.stdlib_module_names else None
+        if type(error).__name__ == "FPDFUnicodeEncodingException":
+            return "the fonts of PDF itself have Latin letters alone: pdf.add_font('CJK', fname='cjk.ttf') and pdf.set_font('CJK') have those of Chinese, Japanese and Korean, too"
         found = data_hint(error, frames_of(error)) if not isinstance(error, (KeyError, NameError)) else None
         if found is None and (isinstance(error, OSError) or type(error) is ImportError):
             found = library_hint(str(error)[:2000])

@@ -30,6 +30,8 @@
 // The list holds the environment's own fonts alone, with paths relative to
 // matplotlib, so that charts look the same on every machine and at every mount point.
 //
+// Other libraries that draw take fonts from share/fonts: what cove_fonts does when Python starts is said there, and FONTCONFIG_FILE names etc/fonts/fonts.conf.
+//
 // Nothing is installed from inside: standin/ puts a pip and a uv into every environment which say, as pip does, what is there already. It also
 // puts in cove.pth, by which the processes that a kernel starts find the packages that were added to the kernel (COVE_LAYERS, COVE_LAYERS_FIRST).
 //
@@ -71,8 +73,8 @@ type traits struct {
 }
 
 var known = map[Set]traits{
-	Standard:     {pythons: []int{13, 12, 11, 14, 10}, charts: true, download: 220 << 20, room: 5 << 29},
-	Standard2024: {pythons: []int{12, 11, 13, 10}, charts: true, download: 220 << 20, room: 5 << 29}, // with 3.13 it has NumPy 2
+	Standard:     {pythons: []int{13, 12, 11, 14, 10}, charts: true, download: 235 << 20, room: 5 << 29},
+	Standard2024: {pythons: []int{12, 11, 13, 10}, charts: true, download: 235 << 20, room: 5 << 29}, // with 3.13 it has NumPy 2
 	Minimal:      {pythons: []int{13, 12, 11, 14, 10}, download: 5 << 20, room: 200 << 20},
 }
 
@@ -177,6 +179,7 @@ func (e *Environment) Variables(root, data string) map[string]string {
 	if known[e.Set].charts && (e.Image == nil || !e.Image.Own) {
 		v["COVE_FONTCACHE"] = root + "/etc/matplotlib"
 		v["XDG_DATA_DIRS"] = root + "/share:/usr/local/share:/usr/share" // where Pillow looks for fonts by file name
+		v["FONTCONFIG_FILE"] = root + "/etc/fonts/fonts.conf"
 	}
 	if e.Plain {
 		v["COVE_PLOT_STYLE"] = "off"

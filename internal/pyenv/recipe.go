@@ -16,7 +16,7 @@ import (
 // says what is installed) and modules (cove.pth, by which child processes of a kernel find its packages).
 //
 //go:embed locks/*.in locks/*.txt scripts/*.py
-//go:embed standin/programs/* standin/site-packages/*.p* standin/site-packages/pip/*.py standin/site-packages/pip/_internal/*.py
+//go:embed standin/programs/* standin/site-packages/*.p* standin/site-packages/cove_fonts/*.py standin/site-packages/pip/*.py standin/site-packages/pip/_internal/*.py
 var files embed.FS
 
 // Locks returns the committed requirement files: <name>.in lists what was asked for,

@@ -1,11 +1,13 @@
-"""Gives matplotlib a font with Chinese, Japanese and Korean glyphs.
+"""Gives matplotlib, and other programs that draw, fonts with Chinese, Japanese and Korean glyphs.
 
-Run by the environment's Python as: fonts.py PACKAGE, where PACKAGE is a folder
-into which the font package was unpacked, with MPLCONFIGDIR set to a scratch folder.
+Run by the environment's Python as: fonts.py PACKAGES, where PACKAGES is a folder
+into which the packages with fonts were unpacked, with MPLCONFIGDIR set to a scratch folder.
 
 Writes into the environment: the font files (beside matplotlib's own, since
 matplotlib stores the paths of those relative to itself), the fallback in
-matplotlib's font_manager.py, etc/matplotlib/fontlist-*.json and share/fonts.
+matplotlib's font_manager.py, etc/matplotlib/fontlist-*.json, share/fonts with the
+same files and cjk.ttf, which cove_fonts.py has other libraries open, and
+etc/fonts/fonts.conf for programs with fontconfig.
 Ends with an error when labels would still have boxes.
 """
 
@@ -58,11 +60,23 @@ ALIASES = {
         |Noto Serif CJK KR|Noto Sans Mono CJK KR|Pretendard""",
 }
 
-# File names by which programs open a font with Pillow or wordcloud.
-FILES = [
-    "simhei.ttf", "SimHei.ttf", "simsun.ttc", "msyh.ttc", "msyh.ttf", "wqy-microhei.ttc", "NotoSansCJK-Regular.ttc",
-    "NotoSansSC-Regular.otf", "malgun.ttf", "NanumGothic.ttf", "msgothic.ttc", "meiryo.ttc", "ipaexg.ttf",
-]
+# One TrueType font for libraries that take a single file and read no PostScript outlines: Noto Sans SC, which has the ideographs of all of GBK, Big5 and JIS, with the syllables of NanumGothic.
+TRUETYPE = "cjk.ttf"
+HANGUL = ((0x1100, 0x1200), (0x3130, 0x3190), (0xA960, 0xA980), (0xAC00, 0xD800), (0xFFA0, 0xFFDD))
+
+# The places where a sandbox and a process of the host see the environment. Programs that find no letter in the font which they ask for take it from another of these folders.
+FONTCONFIG = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
+<fontconfig>
+  <dir>/opt/cove/python/share/fonts</dir>
+  <dir prefix="relative">../../share/fonts</dir>
+  <dir>/usr/share/fonts</dir>
+  <dir>/usr/local/share/fonts</dir>
+  <dir prefix="xdg">fonts</dir>
+  <cachedir prefix="xdg">fontconfig</cachedir>
+  <include ignore_missing="yes">/etc/fonts/conf.d</include>
+</fontconfig>
+"""
 
 # Appended to matplotlib/font_manager.py. Matplotlib takes one font of "sans-serif" and the like, and styles and
 # programs choose that freely; whichever it is, the glyphs that it lacks now come from the fallback.
@@ -88,9 +102,9 @@ FontManager._find_fonts_by_props = _with_fallback(FontManager._find_fonts_by_pro
 '''
 
 
-def extract(package, folder):
-    """Writes the faces of the collection in package as single fonts into folder."""
-    collection = next(package.rglob("NotoSansCJK-Regular.ttc"))
+def extract(packages, folder):
+    """Writes the faces of the collection in packages as single fonts into folder."""
+    collection = next(packages.rglob("NotoSansCJK-Regular.ttc"))
     number = 0
     missing = dict(FACES)
     while missing:
@@ -99,8 +113,49 @@ def extract(package, folder):
         if name:
             font.save(folder / name)
         number += 1
-    for licence in package.rglob("LICENSE*"):
+    for licence in next(packages.glob("noto_cjk_sans_otc-*")).rglob("LICENSE*"):
         shutil.copyfile(licence, folder / "LICENSE_NOTO_SANS_CJK")
+
+
+def build_truetype(packages, path):
+    """Writes the one TrueType font."""
+    font = TTFont(next(packages.rglob("NotoSansSC-Regular.ttf")), recalcTimestamp=False, recalcBBoxes=False)
+    korean = TTFont(next(packages.rglob("NanumGothic.ttf")))
+    if font["head"].unitsPerEm != korean["head"].unitsPerEm:
+        sys.exit("the fonts with Chinese and Korean glyphs have other units")
+    glyphs, theirs, names = font["glyf"], korean["glyf"], korean.getBestCmap()
+    order = font.getGlyphOrder()[:]
+
+    def copy(name):
+        """Copies a glyph with those that it is composed of, and returns its name here."""
+        here = "ko." + name
+        if here not in glyphs.glyphs:
+            glyph = theirs[name]
+            glyph.removeHinting()
+            for part in glyph.components if glyph.isComposite() else ():
+                part.glyphName = copy(part.glyphName)
+            glyphs.glyphs[here] = glyph
+            order.append(here)
+            width, left = korean["hmtx"][name]
+            font["hmtx"][here] = width, left
+            font["vmtx"][here] = font["head"].unitsPerEm, font["OS/2"].sTypoAscender - max(getattr(glyph, "yMax", 0), 0)
+        return here
+
+    here = font.getBestCmap()
+    new = {code: copy(names[code]) for first, end in HANGUL for code in range(first, end) if code in names and code not in here}
+    for table in font["cmap"].tables:
+        if table.isUnicode() and table.format in (4, 12):
+            table.cmap.update(new)
+    font.setGlyphOrder(order)
+    for name in ("maxPoints", "maxContours", "maxCompositePoints", "maxCompositeContours", "maxComponentElements", "maxComponentDepth"):
+        setattr(font["maxp"], name, max(getattr(font["maxp"], name), getattr(korean["maxp"], name)))
+    for record in font["name"].names:
+        if record.nameID in (1, 3, 4, 6, 16):
+            record.string = "CJKSans-Regular" if record.nameID == 6 else "CJK Sans"
+    font.save(path)
+    licence = next(packages.rglob("OFL.txt")).read_text(encoding="utf-8")
+    notice = "%s: %s\n%s\n\nCopyright (c) 2010 NHN Corporation, with Reserved Font Name Nanum (the Korean syllables)\n\n" % (TRUETYPE, font["name"].getDebugName(0), font["name"].getDebugName(13))
+    path.with_name("LICENSE_CJK").write_text(notice + licence, encoding="utf-8")
 
 
 def build_list():
@@ -147,10 +202,10 @@ def check(cache):
 
 
 def main():
-    package = Path(sys.argv[1])
+    packages = Path(sys.argv[1])
     prefix = Path(sys.prefix)
     folder = Path(matplotlib.get_data_path(), "fonts", "ttf")
-    extract(package, folder)
+    extract(packages, folder)
 
     cache = prefix / "etc" / "matplotlib"
     cache.mkdir(parents=True, exist_ok=True)
@@ -163,8 +218,10 @@ def main():
     shared.mkdir(parents=True, exist_ok=True)
     for file in FACES.values():
         os.link(folder / file, shared / file)
-    for file in FILES:
-        os.symlink(FACES[FALLBACK], shared / file)
+    build_truetype(packages, shared / TRUETYPE)
+    config = prefix / "etc" / "fonts" / "fonts.conf"
+    config.parent.mkdir()
+    config.write_text(FONTCONFIG, encoding="utf-8")
     patch()
     check(cache)
 
