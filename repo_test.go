@@ -36,7 +36,7 @@ var layers = [][]string{
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
 	{"pydeps", "outdated"},
 	{"kernel", "pydeps/build"},
-	{"session", "advice"},
+	{"session", "advice", "display"},
 	{"interpreter", "template", "named", "bench"},
 	{"transcript", "notebook"},
 	{"hub", "eval"},

@@ -61,37 +61,84 @@ func (s *server) libreExec(body map[string]any) (a libreAnswer) {
 	return a
 }
 
+// libreFile is a file that was uploaded.
+type libreFile struct{ id, storage string }
+
+func (f libreFile) input() map[string]any {
+	return map[string]any{"id": f.id, "storage_session_id": f.storage, "name": "data.csv", "kind": "user"}
+}
+
+func (s *server) libreUpload(name, content string) libreFile {
+	s.t.Helper()
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	_ = w.WriteField("kind", "user")
+	part, err := w.CreateFormFile("file", name)
+	if err == nil {
+		_, err = io.WriteString(part, content)
+	}
+	if err != nil || w.Close() != nil {
+		s.t.Fatal(err)
+	}
+	r, err := s.libre(s.t.Context(), "POST", "upload", w.FormDataContentType(), form.Bytes())
+	var up struct {
+		Message string
+		Storage string `json:"storage_session_id"`
+		Files   []struct{ FileID, Filename string }
+	}
+	if r.into(s.t, &up); err != nil || up.Message != "success" || len(up.Files) != 1 || up.Files[0].Filename != name {
+		s.t.Fatalf("%v, %s", err, r.body)
+	}
+	return libreFile{up.Files[0].FileID, up.Storage}
+}
+
+// TestLibreChatSameName uploads a second file of a name, which code is to read from then on, also where both are sent; what code has changed meanwhile stays.
+func TestLibreChatSameName(t *testing.T) {
+	t.Parallel()
+	testneeds.FullTier(t)
+	testneeds.Asked(t, testneeds.Sandboxes)
+	s := startServer(t, "", testKey(t))
+	read := func(hint string, code string, files ...libreFile) string {
+		inputs := []map[string]any{}
+		for _, f := range files {
+			inputs = append(inputs, f.input())
+		}
+		return s.libreExec(map[string]any{"lang": "py", "code": code + "\nprint(open('/mnt/data/data.csv').read())", "files": inputs, "runtime_session_hint": hint}).Stdout
+	}
+	first := s.libreUpload("data.csv", "1")
+	if got := read("a", "", first); got != "1\n" {
+		t.Errorf("the first: %q", got)
+	}
+	second := s.libreUpload("data.csv", "2222")
+	if got := read("a", "", second); got != "2222\n" {
+		t.Errorf("the second: %q", got)
+	}
+	if got := read("a", "open('/mnt/data/data.csv', 'w').write('changed')", first, second); got != "changed\n" {
+		t.Errorf("changed by code: %q", got)
+	}
+	if got := read("a", "", first, second); got != "changed\n" {
+		t.Errorf("sent again: %q", got)
+	}
+	for hint, files := range map[string][]libreFile{"b": {first, second}, "c": {second, first}} {
+		if got := read(hint, "", files...); got != "2222\n" {
+			t.Errorf("both, in the conversation %s: %q", hint, got)
+		}
+	}
+}
+
 // TestLibreChat uploads a file, works with it in one conversation, and downloads what comes of it.
 func TestLibreChat(t *testing.T) {
 	t.Parallel()
 	testneeds.FullTier(t)
 	testneeds.Asked(t, testneeds.Sandboxes)
 	s := startServer(t, "", testKey(t))
-	var form bytes.Buffer
-	w := multipart.NewWriter(&form)
-	_ = w.WriteField("kind", "user")
-	part, err := w.CreateFormFile("file", "data.csv")
-	if err == nil {
-		_, err = io.WriteString(part, "a\n1\n2\n")
-	}
-	if err != nil || w.Close() != nil {
-		t.Fatal(err)
-	}
-	r, err := s.libre(t.Context(), "POST", "upload", w.FormDataContentType(), form.Bytes())
-	var up struct {
-		Message string
-		Storage string `json:"storage_session_id"`
-		Files   []struct{ FileID, Filename string }
-	}
-	if r.into(t, &up); err != nil || up.Message != "success" || len(up.Files) != 1 || up.Files[0].Filename != "data.csv" {
-		t.Fatalf("%v, %s", err, r.body)
-	}
-	input := []map[string]any{{"id": up.Files[0].FileID, "storage_session_id": up.Storage, "name": "data.csv", "kind": "user"}}
+	up := s.libreUpload("data.csv", "a\n1\n2\n")
+	input := []map[string]any{{"id": up.id, "storage_session_id": up.storage, "name": "data.csv", "kind": "user"}}
 	a := s.libreExec(map[string]any{"lang": "py", "code": "text = open('/mnt/data/data.csv').read()\nopen('/mnt/data/out.txt', 'w').write(text * 2)\nprint(len(text))", "files": input, "runtime_session_hint": "one"})
 	if a.Stdout != "6\n" || a.Code != 0 || len(a.Files) != 1 || a.Files[0].Name != "out.txt" {
 		t.Fatalf("%+v", a)
 	}
-	for _, id := range []string{a.Session, a.Files[0].ID, up.Storage, up.Files[0].FileID} {
+	for _, id := range []string{a.Session, a.Files[0].ID, up.storage, up.id} {
 		if !regexp.MustCompile(`^[A-Za-z0-9_-]{21}$`).MatchString(id) {
 			t.Errorf("LibreChat does not take the id %q", id)
 		}
@@ -132,7 +179,11 @@ func TestLibreChat(t *testing.T) {
 	if b := s.libreExec(map[string]any{"lang": "py", "code": "print('x' * 3_000_000)"}); len(b.Stdout) != 1<<20 || b.Message == nil {
 		t.Errorf("3 MB of output: %d bytes, %v", len(b.Stdout), b.Message)
 	}
-	for _, at := range []string{"files/" + object, "files/" + up.Storage + "/" + up.Files[0].FileID} {
+	steps := "from IPython.display import Markdown, clear_output\nimport matplotlib.pyplot as plt\nfor step in range(25):\n    clear_output(wait=True)\n    plt.plot([step])\n    plt.show()\ndisplay(Markdown('# Answer is 42'))"
+	if b := s.libreExec(map[string]any{"lang": "py", "code": steps}); len(b.Files) != 1 || b.Stdout != "# Answer is 42\n" {
+		t.Errorf("a figure that is drawn anew 25 times: %+v", b)
+	}
+	for _, at := range []string{"files/" + object, "files/" + up.storage + "/" + up.id} {
 		if r, err := s.libre(t.Context(), "DELETE", at, "", nil); err != nil || r.status != 200 {
 			t.Errorf("%v, %d %s", err, r.status, r.body)
 		}

@@ -152,6 +152,13 @@ func readSource(name string) (advice.Source, error) {
 	if len(text) > advice.MaxNotebook {
 		return advice.Source{}, problem.New(problem.CodeTooBig, fmt.Sprintf("%s is longer than %s, the most that is checked", name, config.Size(advice.MaxNotebook)))
 	}
+	if !isNotebook(name) {
+		program, err := programText(name, text)
+		if err != nil {
+			return advice.Source{}, err
+		}
+		text = []byte(program)
+	}
 	return advice.ReadSource(name, text)
 }
 

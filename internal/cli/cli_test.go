@@ -513,7 +513,7 @@ func TestDisplaysOfOtherKinds(t *testing.T) {
 		kernel.Result{Data: kernel.Bundle{"text/plain": "   a\n0  1", "text/html": "<table></table>"}}, ok(),
 	}}
 	r := run(t, s, nil, "run", "-c", "x")
-	if want := "<IPython.core.display.HTML object>\n**b**\n{\n  \"a\": 1\n}\n   a\n0  1\n"; r.out != want {
+	if want := "**b**\n{\n  \"a\": 1\n}\n   a\n0  1\n"; r.out != want {
 		t.Errorf("stdout %q, want %q", r.out, want)
 	}
 	for _, want := range []string{"figure-1.html", "figure-2.html", "figure-3.md"} {

@@ -4,10 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"io"
-	"regexp"
 	"strings"
-	"sync"
 
+	"cove/internal/display"
 	"cove/internal/kernel"
 	"cove/internal/terminal"
 )
@@ -35,28 +34,16 @@ func figureOf(data kernel.Bundle, plotly func() string) (ending string, content 
 	if figure, ok := data[plotlyType]; ok {
 		return ".html", plotlyPage(figure, plotly())
 	}
-	if !nameless(data) {
+	if !display.IsNameless(data) {
 		return "", nil
 	}
-	if fragment, ok := data["text/html"].(string); ok && strings.TrimSpace(styleSheets().ReplaceAllString(fragment, "")) != "" {
+	if fragment, ok := data["text/html"].(string); ok && !display.IsStyleSheet(fragment) {
 		return ".html", htmlPage(fragment)
 	}
 	if text, ok := data["text/markdown"].(string); ok && strings.TrimSpace(text) != "" {
 		return ".md", []byte(strings.TrimRight(text, "\n") + "\n")
 	}
 	return "", nil
-}
-
-var (
-	// objectName is what Python calls a value that has no text of its own.
-	objectName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<[\w.]+(?: object)?(?: at 0x[0-9a-fA-F]+)?>$`) })
-	styleSheets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)<style\b.*?</style\s*>`) })
-)
-
-// nameless says that the text of a bundle says nothing: it is meant to be looked at in one of its other forms.
-func nameless(data kernel.Bundle) bool {
-	plain, _ := data["text/plain"].(string)
-	return plain == "" || len(plain) < 200 && objectName().MatchString(plain)
 }
 
 // htmlPage is a page with a piece of HTML, or the piece where it is a page.
@@ -83,25 +70,6 @@ func plotlyPage(figure any, script string) []byte {
 	page.Write(spec)
 	page.WriteString(";\nPlotly.newPlot('figure', f.data, f.layout || {}, Object.assign({responsive: true}, f.config));</script></body></html>\n")
 	return []byte(page.String())
-}
-
-// plainText is the text form of a bundle, or "".
-func plainText(data kernel.Bundle) string {
-	kinds := []string{"text/plain", "text/markdown", "text/latex"}
-	if nameless(data) {
-		kinds = []string{"text/markdown", "text/latex", "text/plain"}
-		if value, ok := data["application/json"]; ok {
-			if text, err := json.MarshalIndent(value, "", "  "); err == nil {
-				return string(text)
-			}
-		}
-	}
-	for _, t := range kinds {
-		if s, ok := data[t].(string); ok && s != "" {
-			return s
-		}
-	}
-	return ""
 }
 
 // markdownText is the text of a bundle that is Markdown and nothing else, or "".

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 
+	"cove/internal/display"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/lang"
@@ -280,7 +281,7 @@ func plainUnlessFigure(data kernel.Bundle) string {
 	if ending, content := figureOf(data, func() string { return "-" }); content != nil && ending != ".md" {
 		return ""
 	}
-	return plainText(data)
+	return display.Text(data)
 }
 
 func ended(text string) string {

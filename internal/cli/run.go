@@ -103,7 +103,10 @@ func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error
 	}
 	defer f.Close()
 	req.Mode, req.Filename = kernel.Script, filepath.Base(c.Program)
-	req.Code, err = readBounded(f, c.Program)
+	text, err := readBounded(f, c.Program)
+	if err == nil {
+		req.Code, err = programText(c.Program, []byte(text))
+	}
 	return req, err
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 
+	"cove/internal/display"
 	"cove/internal/kernel"
 	"cove/internal/lang"
 	"cove/internal/notebook"
@@ -226,7 +227,7 @@ func (v *runView) bundle(d shown) error {
 	case text == "" && ok:
 		return nil
 	case text == "":
-		text = plainText(d.data)
+		text = display.Text(d.data)
 	}
 	if text == "" {
 		return nil

@@ -364,7 +364,7 @@ func TestOutputIsMerged(t *testing.T) {
 		{"progress bars", []kernel.Event{stderr("1%\r50%"), stderr("\r100%\r\n"), stdout("x\r\ny")}, "100%\nx\ny"},
 		{"colours", []kernel.Event{stdout("\x1b[31mred\x1b[0m")}, "red"},
 		{"markdown", []kernel.Event{kernel.Display{Data: kernel.Bundle{"text/plain": "<IPython.core.display.Markdown object>", "text/markdown": "**b**"}}}, "**b**"},
-		{"html alone", []kernel.Event{kernel.Display{Data: kernel.Bundle{"text/html": "<b>"}}}, "[HTML shown to the user]"},
+		{"html alone", []kernel.Event{kernel.Display{Data: kernel.Bundle{"text/html": "<b>"}}}, "[HTML of 3 bytes shown to the user]"},
 		{"table", []kernel.Event{kernel.Result{Data: kernel.Bundle{"text/html": "<table>", "text/plain": "   a\n0  1"}}}, "   a\n0  1"},
 		{"plotly", []kernel.Event{kernel.Display{Data: kernel.Bundle{"application/vnd.plotly.v1+json": map[string]any{}, "text/html": "x"}}}, "[interactive chart shown to the user]"},
 		{"cleared", []kernel.Event{stdout("a"), kernel.ClearOutput{}, stdout("b")}, "b"},

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"cove/internal/chart"
+	"cove/internal/display"
 	"cove/internal/kernel"
 	"cove/internal/model"
 )
@@ -178,23 +179,24 @@ func chartWords(data []byte) string {
 
 // words returns the text form of an object, or the name of its type.
 func words(data kernel.Bundle) string {
-	plain, _ := data["text/plain"].(string)
-	for _, mime := range []string{"text/markdown", "text/latex"} {
-		if text, ok := data[mime].(string); ok && (plain == "" || strings.HasPrefix(plain, "<")) {
-			return text
-		}
-	}
 	for mime := range data {
 		if strings.Contains(mime, "plotly") || strings.Contains(mime, "vega") {
 			return "[interactive chart shown to the user]"
 		}
 	}
-	if plain == "" || strings.HasPrefix(plain, "<IPython.core.display.") {
-		if _, ok := data["text/html"]; ok {
-			return "[HTML shown to the user]"
-		}
+	page, ok := data["text/html"].(string)
+	_, isJSON := data["application/json"]
+	if !ok || page == "" || isJSON || !display.IsNameless(data) {
+		return display.Text(data)
 	}
-	return plain
+	note := fmt.Sprintf("[HTML of %d bytes shown to the user]", len(page))
+	if title := display.HTMLTitle(page); title != "" {
+		note = fmt.Sprintf("[HTML of %d bytes shown to the user: %s]", len(page), title)
+	}
+	if text := display.HTMLText(page); text != "" {
+		note += "\n" + text
+	}
+	return note
 }
 
 // figure takes an image. It returns the note that stands for it, and whether the model sees it.

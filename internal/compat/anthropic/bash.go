@@ -39,7 +39,7 @@ func (p *printed) take(data []byte) {
 }
 
 func (p *printed) text() string {
-	text := valid(p.String())
+	text := strings.ToValidUTF8(p.String(), "\ufffd")
 	if p.lost > 0 {
 		text = line(text) + fmt.Sprintf("[%d more bytes are not shown; write them into a file]\n", p.lost)
 	}

@@ -1,12 +1,11 @@
 package anthropic
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 
+	"cove/internal/display"
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 )
@@ -67,7 +66,7 @@ func (a *answer) started(e interpreter.Start) error {
 			return err
 		}
 	}
-	a.running, a.ran = &execution{id: idOf(a.block), step: e.Step}, true
+	a.running, a.ran = newExecution(idOf(a.block), e.Step), true
 	a.said.Reset()
 	a.block["input"] = object{"code": e.Code}
 	err := a.endCode()
@@ -148,14 +147,15 @@ func (a *answer) output(e interpreter.Output) error {
 	if done.Message != "" && done.Outcome != kernel.OutcomeOK && done.Outcome != kernel.OutcomeError {
 		notes = append(notes, done.Message)
 	}
-	for _, note := range notes {
-		x.stderr.WriteString(note + "\n")
+	if x.screen.Cut {
+		notes = append(notes, "[The output is longer than what is shown; write it into a file.]")
 	}
-	return a.codeResult(x.id, object{"type": "code_execution_result", "stdout": valid(x.stdout.String()), "stderr": valid(x.stderr.String()),
-		"return_code": returnCode(done), "content": files})
+	stderr := x.screen.Stderr()
+	for _, note := range notes {
+		stderr += note + "\n"
+	}
+	return a.codeResult(x.id, object{"type": "code_execution_result", "stdout": x.screen.Stdout(), "stderr": stderr, "return_code": returnCode(done), "content": files})
 }
-
-func valid(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 
 // returnCode is what a shell would say.
 func returnCode(d kernel.Done) int {
@@ -172,64 +172,19 @@ func returnCode(d kernel.Done) int {
 
 // execution gathers what code printed, showed and wrote.
 type execution struct {
-	id             string
-	step           int
-	stdout, stderr strings.Builder
-	files          []string // paths in the workspace
-	pictures       []picture
+	id     string
+	step   int
+	screen display.Screen
+	files  []string // paths in the workspace
 }
 
-// picture is what code showed.
-type picture struct {
-	display string // its id, by which it may be replaced; or ""
-	name    string
-	data    []byte
+func newExecution(id string, step int) *execution {
+	return &execution{id: id, step: step, screen: display.Screen{Room: roomForText, Pictures: mostPictures, PictureRoom: roomForPictures}}
 }
 
 func (x *execution) add(e kernel.Event) {
-	switch e := e.(type) {
-	case kernel.Stream:
-		if e.Name == "stderr" {
-			x.stderr.Write(e.Data)
-			return
-		}
-		x.stdout.Write(e.Data)
-	case kernel.Result:
-		x.show(e.Data, "", false)
-	case kernel.Display:
-		x.show(e.Data, e.ID, e.Update)
-	case kernel.Error:
-		x.stderr.WriteString(strings.Join(e.Traceback, "\n") + "\n")
-	case kernel.Rollback:
-		x.stderr.WriteString(e.String() + "\n")
-	case kernel.File:
-		if !strings.HasPrefix(e.Path, ".") && !strings.Contains(e.Path, "/.") && !slices.Contains(x.files, e.Path) {
-			x.files = append(x.files, e.Path)
-		}
-	}
-}
-
-// show keeps a picture as a file, and takes the words of anything else.
-func (x *execution) show(data kernel.Bundle, display string, update bool) {
-	for _, kind := range []string{"png", "jpeg", "gif", "webp"} {
-		encoded, ok := data["image/"+kind].(string)
-		if !ok {
-			continue
-		}
-		image, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(encoded), ""))
-		if err != nil || len(image) == 0 {
-			return
-		}
-		if update && display != "" {
-			x.pictures = slices.DeleteFunc(x.pictures, func(p picture) bool { return p.display == display })
-		}
-		x.pictures = append(x.pictures, picture{display, "figure_" + strconv.Itoa(len(x.pictures)+1) + "." + kind, image})
-		return
-	}
-	for _, kind := range []string{"text/plain", "text/markdown", "text/html"} {
-		if text, ok := data[kind].(string); ok && text != "" {
-			x.stdout.WriteString(text + "\n")
-			return
-		}
+	x.screen.Add(e)
+	if file, ok := e.(kernel.File); ok && !strings.HasPrefix(file.Path, ".") && !strings.Contains(file.Path, "/.") && !slices.Contains(x.files, file.Path) {
+		x.files = append(x.files, file.Path)
 	}
 }

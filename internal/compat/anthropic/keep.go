@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"strings"
 	"time"
 
 	"cove/internal/auth"
@@ -19,11 +20,16 @@ const (
 	keptFor     = 30 * 24 * time.Hour // then a file that code wrote is deleted
 	keepingTime = 2 * time.Minute     // of one execution's files
 	outputs     = "assistants_output" // the purpose of such files
+
+	mostPictures    = 1000     // of one execution, of which mostKept are kept
+	roomForPictures = 64 << 20 // bytes of them
+	roomForText     = 64 << 20 // bytes of what it prints, above what a kernel may
 )
 
 // keepFiles stores copies of what an execution wrote and showed, so that they are there when the container is gone.
 func (s *server) keepFiles(c *call, session string, x *execution) (ids, notes []string) {
-	if len(x.files) == 0 && len(x.pictures) == 0 {
+	pictures := x.screen.Shown()
+	if len(x.files) == 0 && len(pictures) == 0 {
 		return nil, nil
 	}
 	for _, action := range []auth.Action{auth.FilesRead, auth.FilesWrite} {
@@ -43,9 +49,10 @@ func (s *server) keepFiles(c *call, session string, x *execution) (ids, notes []
 	failed := func(name string, err error) {
 		notes = append(notes, fmt.Sprintf("[The file %.200q was not kept: %s]", name, sentence(problem.Of(err))))
 	}
-	for _, p := range x.pictures[:min(len(x.pictures), mostKept)] {
-		if err := kept(p.name, bytes.NewReader(p.data)); err != nil {
-			failed(p.name, err)
+	for n, p := range pictures[:min(len(pictures), mostKept)] {
+		name := fmt.Sprintf("figure_%d.%s", n+1, strings.TrimPrefix(p.MIME, "image/"))
+		if err := kept(name, bytes.NewReader(p.Data)); err != nil {
+			failed(name, err)
 		}
 	}
 	room := mostKept - len(ids)
@@ -54,7 +61,7 @@ func (s *server) keepFiles(c *call, session string, x *execution) (ids, notes []
 			failed(file, err)
 		}
 	}
-	if left := len(x.files) + len(x.pictures) - mostKept; left > 0 {
+	if left := len(x.files) + len(pictures) + x.screen.LeftOut - mostKept; left > 0 {
 		notes = append(notes, fmt.Sprintf("[%d further files were not kept: an execution may leave %d. Put them into one archive.]", left, mostKept))
 	}
 	return ids, notes

@@ -75,7 +75,7 @@ func (a *answer) goOn(e interpreter.Start) error {
 	if err := a.close(); err != nil {
 		return err
 	}
-	a.running, a.ran = &execution{id: a.resumed, step: e.Step}, true
+	a.running, a.ran = newExecution(a.resumed, e.Step), true
 	a.running.add(kernel.Stream{Name: "stdout", Data: []byte(e.Printed)})
 	a.said.Reset()
 	a.sure = len(a.blocks)

@@ -260,13 +260,27 @@ func (t *told) done(d kernel.Done) bool {
 	if d.Dropped > 0 {
 		ok = t.stream("stderr", fmt.Sprintf("\n%d bytes of output are left out: it is more than the sandbox may print\n", d.Dropped))
 	}
-	names := map[kernel.Outcome]string{
-		kernel.OutcomeTimeout: "TimeoutError", kernel.OutcomeInterrupted: "KeyboardInterrupt", kernel.OutcomeMemory: "MemoryError", kernel.OutcomeDied: "UnexpectedEndOfExecution",
-	}
-	if name, bad := names[d.Outcome]; bad && !t.failed {
+	if name := nameOfEnd(d.Outcome); name != "" && !t.failed {
 		ok = t.failure(name, d.Message, d.Message)
 	}
 	return ok
+}
+
+// nameOfEnd is the name of an exception for an end that none of Python's own stands for; "" where the code ran to its end.
+func nameOfEnd(o kernel.Outcome) string {
+	switch o {
+	case kernel.OutcomeOK, kernel.OutcomeError:
+		return ""
+	case kernel.OutcomeTimeout:
+		return "TimeoutError"
+	case kernel.OutcomeInterrupted:
+		return "KeyboardInterrupt"
+	case kernel.OutcomeMemory:
+		return "MemoryError"
+	case kernel.OutcomeRestart:
+		return "RestartRequired"
+	}
+	return "UnexpectedEndOfExecution"
 }
 
 // words are the MIME types that a result has a name for.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"cove/internal/display"
 	"cove/internal/kernel"
 )
 
@@ -147,10 +148,8 @@ func shownAs(data kernel.Bundle) (shown, bool) {
 		}
 		return shown{figure: &figure{kind, encoded}}, true
 	}
-	for _, kind := range []string{"text/plain", "text/markdown", "text/html"} {
-		if text, ok := data[kind].(string); ok && text != "" {
-			return shown{text: []byte(text + "\n")}, true
-		}
+	if text := display.Text(data); text != "" {
+		return shown{text: []byte(text + "\n")}, true
 	}
 	return shown{}, false
 }

@@ -112,37 +112,6 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// TestText: what code emits becomes two texts, within a bound, and figures.
-func TestText(t *testing.T) {
-	t.Parallel()
-	out := newText(30)
-	for _, e := range []kernel.Event{
-		kernel.Stream{Name: "stdout", Data: []byte("a\xff")}, kernel.Stream{Name: "stderr", Data: []byte("w")}, kernel.Result{Data: kernel.Bundle{"text/plain": "42"}},
-		kernel.Error{Traceback: []string{"Traceback", "E: x"}, Hint: "do so"}, kernel.ClearOutput{},
-	} {
-		if figure := out.take(e); figure != "" {
-			t.Errorf("a figure %q of %+v", figure, e)
-		}
-	}
-	lost := newText(200)
-	if lost.take(kernel.Rollback{Reason: "kingfisher"}); !strings.Contains(lost.err.String(), "kingfisher") {
-		t.Errorf("of a loss it says %q", lost.err.String())
-	}
-	if figure := out.take(kernel.Display{Data: kernel.Bundle{"image/png": "QU\nI=", "text/plain": "<Figure>"}}); figure != "QUI=" {
-		t.Errorf("the figure is %q", figure)
-	}
-	var a answer
-	out.into(&a)
-	if a.Stdout != "a\ufffd42\n" || a.Stderr != "wTraceback\nE: x\ndo so\n" || a.Message != nil {
-		t.Errorf("%q, %q, %v", a.Stdout, a.Stderr, a.Message)
-	}
-	out.stdout("much more than there is room for")
-	out.into(&a)
-	if len(a.Stdout) > 32 || a.Message == nil || !strings.Contains(a.Stderr, "30 bytes") {
-		t.Errorf("%q, %q", a.Stdout, a.Stderr)
-	}
-}
-
 func TestEnds(t *testing.T) {
 	t.Parallel()
 	var a answer

@@ -56,20 +56,30 @@ func (s *server) conversation(ctx context.Context, c *call, hint string) (hub.Se
 	return s.Hub.CreateSession(ctx, c.who, hub.NewSession{Metadata: meta, Life: life, Idle: idle})
 }
 
-// putInputs has the files of a request in the session. One that is there already, by its name, stays as it is: code may have changed it.
+// putInputs has the files of a request in the session. Of those with one name it is the newest, and what is there by that name stays when it is newer still: code has changed it.
 func (s *server) putInputs(ctx context.Context, c *call, session hub.Session, r request) error {
+	newest := map[string]source{} // by place
 	for _, in := range r.Files {
 		if id, ok := own(ident.Session, in.storage()); ok && id == session.ID {
 			continue
 		}
-		there := false
+		from, err := s.find(ctx, c, in)
+		if err != nil {
+			return err
+		}
+		if old, ok := newest[in.place()]; !ok || from.since.After(old.since) {
+			newest[in.place()] = from
+		}
+	}
+	for place, from := range newest {
+		is := false
 		err := s.Hub.Tree(ctx, c.who, session.ID, false, func(ctx context.Context, t hub.Tree) error {
-			_, err := t.Stat(ctx, in.place())
-			there = err == nil
+			old, err := t.Stat(ctx, place)
+			is = err == nil && !from.since.After(old.Modified)
 			return nil
 		})
-		if err == nil && !there {
-			err = s.putInput(ctx, c, session, in)
+		if err == nil && !is {
+			err = s.putInput(ctx, c, session, from, place)
 		}
 		if err != nil {
 			return err
@@ -78,27 +88,39 @@ func (s *server) putInputs(ctx context.Context, c *call, session hub.Session, r 
 	return nil
 }
 
-// putInput puts a file that was uploaded, or that is in another session, into a session.
-func (s *server) putInput(ctx context.Context, c *call, session hub.Session, in input) error {
-	if _, id, err := s.uploaded(ctx, c, in.storage(), in.ID); err == nil {
-		_, err = s.Hub.PutFile(ctx, c.who, session.ID, id, in.place())
-		return err
+// source is where the content of an input comes from: a file that was uploaded, or one of another session.
+type source struct {
+	file    string // id of the stored file, or ""
+	session string
+	path    string
+	since   time.Time // when it came to be as it is
+}
+
+func (s *server) find(ctx context.Context, c *call, in input) (source, error) {
+	if f, id, err := s.uploaded(ctx, c, in.storage(), in.ID); err == nil {
+		return source{file: id, since: f.Created}, nil
 	}
-	from, path, err := s.object(ctx, c, in.storage(), in.ID)
-	if err != nil {
+	session, e, err := s.object(ctx, c, in.storage(), in.ID)
+	return source{session: session, path: e.Path, since: e.Modified}, err
+}
+
+// putInput puts a file into a session.
+func (s *server) putInput(ctx context.Context, c *call, session hub.Session, from source, place string) error {
+	if from.file != "" {
+		_, err := s.Hub.PutFile(ctx, c.who, session.ID, from.file, place)
 		return err
 	}
 	r, w := io.Pipe()
 	go func() {
-		err := s.Hub.Tree(ctx, c.who, from, false, func(ctx context.Context, t hub.Tree) error {
-			_, err := t.Read(ctx, path.Path, 0, 0, w)
+		err := s.Hub.Tree(ctx, c.who, from.session, false, func(ctx context.Context, t hub.Tree) error {
+			_, err := t.Read(ctx, from.path, 0, 0, w)
 			return err
 		})
 		_ = w.CloseWithError(err)
 	}()
 	defer func() { _ = r.Close() }()
 	return s.Hub.Tree(ctx, c.who, session.ID, true, func(ctx context.Context, t hub.Tree) error {
-		_, err := t.Write(ctx, in.place(), r)
+		_, err := t.Write(ctx, place, r)
 		return err
 	})
 }

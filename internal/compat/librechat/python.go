@@ -1,12 +1,13 @@
 package librechat
 
 import (
+	"bytes"
 	"context"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
 
+	"cove/internal/display"
 	"cove/internal/hub"
 	"cove/internal/kernel"
 	"cove/internal/transcript"
@@ -14,7 +15,8 @@ import (
 
 const (
 	// mostFigures is how many figures of an execution become files.
-	mostFigures = 20
+	mostFigures    = 20
+	roomForFigures = 64 << 20 // bytes of them
 	// farewell bounds the interruption of code whose client has left.
 	farewell = 10 * time.Second
 )
@@ -38,14 +40,13 @@ func (s *server) runPython(ctx context.Context, c *call, session hub.Session, n 
 	if err != nil {
 		return err
 	}
-	out := newText(s.MaxOutput)
-	var figures []string
+	out := &display.Screen{Room: s.MaxOutput, Pictures: mostFigures, PictureRoom: roomForFigures}
 	for n, err := range events {
 		if err != nil {
 			return err
 		}
 		if n.Gap {
-			out.cut = true
+			out.Cut = true
 			continue
 		}
 		event, err := transcript.ParseEvent(n.Event)
@@ -54,18 +55,22 @@ func (s *server) runPython(ctx context.Context, c *call, session hub.Session, n 
 		}
 		if d, ok := event.(kernel.Done); ok {
 			ended = true
-			out.into(a)
+			a.Stdout, a.Stderr = out.Stdout(), out.Stderr()
+			if out.Cut {
+				a.sayCut(s.MaxOutput)
+			}
+			if out.LeftOut > 0 {
+				a.say(fmt.Sprintf("%d more figures are left out: an answer has %d; save them as files", out.LeftOut, mostFigures))
+			}
 			a.done(d)
 			continue
 		}
-		if figure := out.take(event); figure != "" && len(figures) < mostFigures {
-			figures = append(figures, figure)
-		}
+		out.Add(event)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return s.keepFigures(ctx, c, session, e.ID, figures)
+	return s.keepFigures(ctx, c, session, e.ID, out.Shown())
 }
 
 // done says how an execution ended.
@@ -81,14 +86,14 @@ func (a *answer) done(d kernel.Done) {
 }
 
 // keepFigures writes the figures that code has shown into the workspace: LibreChat shows files.
-func (s *server) keepFigures(ctx context.Context, c *call, session hub.Session, execution string, figures []string) error {
+func (s *server) keepFigures(ctx context.Context, c *call, session hub.Session, execution string, figures []display.Picture) error {
 	if len(figures) == 0 {
 		return nil
 	}
 	return s.Hub.Tree(ctx, c.who, session.ID, true, func(ctx context.Context, t hub.Tree) error {
 		for i, figure := range figures {
-			name := fmt.Sprintf("figure_%s_%d.png", execution[max(0, len(execution)-6):], i+1)
-			if _, err := t.Write(ctx, name, base64.NewDecoder(base64.StdEncoding, strings.NewReader(figure))); err != nil {
+			name := fmt.Sprintf("figure_%s_%d.%s", execution[max(0, len(execution)-6):], i+1, strings.TrimPrefix(figure.MIME, "image/"))
+			if _, err := t.Write(ctx, name, bytes.NewReader(figure.Data)); err != nil {
 				return err
 			}
 		}

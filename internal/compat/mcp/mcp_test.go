@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"cove/internal/kernel"
 	"cove/internal/problem"
 )
@@ -48,7 +50,7 @@ func TestSchemas(t *testing.T) {
 
 func TestOutcome(t *testing.T) {
 	t.Parallel()
-	o := &outcome{Session: "ses_1", Files: []fileSaid{}, room: 20}
+	o := newOutcome("ses_1", 20)
 	if told := o.take(kernel.Stream{Name: "stdout", Data: []byte("10 %\r20 %\r")}); told != "20 %" {
 		t.Errorf("told %q", told)
 	}
@@ -64,6 +66,13 @@ func TestOutcome(t *testing.T) {
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("no %s in %s, %v", want, text, err)
 		}
+	}
+	if content, ok := got.Content[0].(*sdk.TextContent); !ok || o.Text != content.Text {
+		t.Errorf("the structured content has the text %q", o.Text)
+	}
+	o.take(kernel.Display{Data: kernel.Bundle{"image/png": "UE5H", "text/plain": "<Figure>"}})
+	if with := o.answer(kernel.Done{Outcome: kernel.OutcomeOK}, false, 20); with.StructuredContent != nil || len(with.Content) != 3 {
+		t.Errorf("with a figure the answer is %+v", with)
 	}
 	if len(o.Stdout)+len(o.Stderr) > 20 {
 		t.Errorf("%d bytes of output", len(o.Stdout)+len(o.Stderr))

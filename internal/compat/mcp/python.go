@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"strings"
 	"time"
@@ -10,6 +9,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"cove/internal/auth"
+	"cove/internal/display"
 	"cove/internal/hub"
 	"cove/internal/kernel"
 	"cove/internal/problem"
@@ -19,9 +19,9 @@ import (
 const (
 	// mark is the metadata of sessions that were made here.
 	mark = "mcp.session"
-	// mostPictures and roomForPictures, of all of them in base64, bound the figures of an answer: some clients take no message above 1 MiB.
+	// mostPictures and roomForPictures, in bytes, bound the figures of an answer: some clients take no message above 1 MiB, and in base64 they are a third longer.
 	mostPictures    = 8
-	roomForPictures = 640 << 10
+	roomForPictures = 480 << 10
 	mostFiles       = 100
 	// longestError bounds the name and the value of an error, in bytes: the traceback in the text has its own bound.
 	longestError = 4 << 10
@@ -33,10 +33,11 @@ const (
 	patience = 5 * time.Second
 )
 
-// outcome is what came of code: as the structured content, and, in order, as text.
+// outcome is what came of code, as the structured content.
 type outcome struct {
 	Session string     `json:"session"`
 	Outcome string     `json:"outcome"`
+	Text    string     `json:"text"` // all that the content has as text: some clients give their model the structured content alone
 	Stdout  string     `json:"stdout"`
 	Stderr  string     `json:"stderr"`
 	Result  string     `json:"result,omitempty"`
@@ -44,12 +45,12 @@ type outcome struct {
 	Files   []fileSaid `json:"files"`
 	Seconds float64    `json:"seconds"`
 
-	text, out, err strings.Builder
-	room           int64
-	cut            bool
-	pictures       []sdk.Content
-	drawn          int // bytes of them, in base64
-	links          []sdk.Content
+	screen display.Screen
+	links  []sdk.Content
+}
+
+func newOutcome(session string, room int64) *outcome {
+	return &outcome{Session: session, Files: []fileSaid{}, screen: display.Screen{Room: room, Pictures: mostPictures, PictureRoom: roomForPictures}}
 }
 
 type failure struct {
@@ -81,7 +82,7 @@ func (s *server) python(c *call) (*sdk.CallToolResult, error) {
 	if asked := time.Duration(in.Timeout * float64(time.Second)); asked > 0 {
 		limit = min(limit, asked)
 	}
-	r := &run{o: &outcome{Session: in.Session, Files: []fileSaid{}, room: s.MaxOutput}, fresh: in.Session == ""}
+	r := &run{o: newOutcome(in.Session, s.MaxOutput), fresh: in.Session == ""}
 	if r.fresh {
 		told := c.tellMeanwhile("making a session ready, which takes a minute or two the first time on a machine")
 		made, err := s.Hub.CreateSession(c, c.who, hub.NewSession{Metadata: map[string]string{mark: "yes"}, Life: life, Idle: s.Idle})
@@ -119,7 +120,7 @@ func (s *server) follow(ctx context.Context, who auth.Principal, r *run) (*kerne
 			return done, err
 		}
 		if n.Gap {
-			r.o.cut = true
+			r.o.screen.Cut = true
 			continue
 		}
 		event, err := transcript.ParseEvent(n.Event)
@@ -144,29 +145,15 @@ func (s *server) follow(ctx context.Context, who auth.Principal, r *run) (*kerne
 
 // take takes what an event says, and returns what may be told of it at once.
 func (o *outcome) take(e kernel.Event) (progress string) {
+	o.screen.Add(e)
 	switch e := e.(type) {
 	case kernel.Stream:
-		to := &o.out
-		if e.Name == "stderr" {
-			to = &o.err
-		}
-		o.say(to, string(e.Data))
 		return lastLine(string(e.Data))
-	case kernel.Display:
-		o.show(e.Data)
 	case kernel.Result:
-		if text, ok := e.Data["text/plain"].(string); ok {
-			o.Result = strings.ToValidUTF8(text[:min(len(text), int(o.room))], "\ufffd")
-		}
-		o.show(e.Data)
+		text := display.Text(e.Data)
+		o.Result = strings.ToValidUTF8(text[:min(len(text), int(o.screen.Room))], "\ufffd")
 	case kernel.Error:
 		o.Error = &failure{shortened(e.Name), shortened(e.Value)}
-		o.say(nil, strings.Join(e.Traceback, "\n")+"\n")
-		if e.Hint != "" {
-			o.say(nil, e.Hint+"\n")
-		}
-	case kernel.Rollback:
-		o.say(&o.err, e.String()+"\n")
 	case kernel.File:
 		if len(o.Files) < mostFiles {
 			o.Files = append(o.Files, fileSaid{e.Path, e.Size})
@@ -180,43 +167,9 @@ func (o *outcome) take(e kernel.Event) (progress string) {
 	return ""
 }
 
-// say adds to the text, and to the stream that it is of.
-func (o *outcome) say(to *strings.Builder, text string) {
-	if int64(len(text)) > o.room {
-		text, o.cut = text[:o.room], true
-	}
-	o.room -= int64(len(text))
-	o.text.WriteString(text)
-	if to != nil {
-		to.WriteString(text)
-	}
-}
-
 // shortened is a text as far as the structured content has room for it.
 func shortened(text string) string {
 	return strings.ToValidUTF8(text[:min(len(text), longestError)], "\ufffd")
-}
-
-// show takes an object as a picture, or else as text.
-func (o *outcome) show(data kernel.Bundle) {
-	for _, kind := range []string{"image/png", "image/jpeg"} {
-		text, ok := data[kind].(string)
-		if !ok {
-			continue
-		}
-		if len(o.pictures) >= mostPictures || o.drawn+len(text) > roomForPictures {
-			o.say(nil, fmt.Sprintf("[a figure of %d bytes is not shown: an answer has room for %d figures of %d bytes together; save it as a file]\n", len(text)*3/4, mostPictures, roomForPictures*3/4))
-			return
-		}
-		o.drawn += len(text)
-		if bytes, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), "")); err == nil {
-			o.pictures = append(o.pictures, &sdk.ImageContent{Data: bytes, MIMEType: kind})
-			return
-		}
-	}
-	if plain, ok := data["text/plain"].(string); ok {
-		o.say(nil, plain+"\n")
-	}
 }
 
 func lastLine(text string) string {
@@ -227,29 +180,38 @@ func lastLine(text string) string {
 	return strings.ToValidUTF8(text[max(0, len(text)-200):], "")
 }
 
-// answer is what the client gets.
+// answer is what the client gets. With figures there is no structured content, since clients that give their model nothing else would leave them out.
 func (o *outcome) answer(d kernel.Done, fresh bool, most int64) *sdk.CallToolResult {
 	o.Outcome, o.Seconds = string(d.Outcome), d.Wall.Seconds()
-	o.Stdout, o.Stderr = strings.ToValidUTF8(o.out.String(), "\ufffd"), strings.ToValidUTF8(o.err.String(), "\ufffd")
-	text := strings.ToValidUTF8(o.text.String(), "\ufffd")
+	o.Stdout, o.Stderr = o.screen.Written()
+	text, pictures := o.screen.All(), o.screen.Shown()
 	line := func(format string, args ...any) {
 		if text != "" && !strings.HasSuffix(text, "\n") {
 			text += "\n"
 		}
 		text += fmt.Sprintf(format, args...)
 	}
-	if o.cut {
+	if o.screen.Cut {
 		line("[the output is longer than the %d bytes that are shown; write it into a file]", most)
+	}
+	if n := o.screen.LeftOut; n > 0 {
+		line("[%d figures are not shown: an answer has room for %d, of %d bytes together; save them as files]", n, mostPictures, roomForPictures)
 	}
 	if d.Message != "" {
 		line("[%s]", d.Message)
 	}
-	if text == "" && len(o.pictures) == 0 {
+	if text == "" && len(pictures) == 0 {
 		line("[no output]")
 	}
 	if fresh {
 		line("[session %s: pass it on to go on with these variables and files]", o.Session)
 	}
-	content := []sdk.Content{&sdk.TextContent{Text: text}}
-	return &sdk.CallToolResult{Content: append(append(content, o.pictures...), o.links...), StructuredContent: o, IsError: d.Outcome != kernel.OutcomeOK}
+	o.Text = text
+	out := &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: text}}, StructuredContent: o, IsError: d.Outcome != kernel.OutcomeOK}
+	for _, p := range pictures {
+		out.Content = append(out.Content, &sdk.ImageContent{Data: p.Data, MIMEType: p.MIME})
+		out.StructuredContent = nil
+	}
+	out.Content = append(out.Content, o.links...)
+	return out
 }

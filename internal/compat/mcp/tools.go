@@ -3,7 +3,6 @@ package mcp
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"io"
 	"mime"
@@ -54,7 +53,6 @@ func (s *server) all() []tool {
 			"session":         prop("string", "The session to go on in. Leave it out for a new one; the answer names it."),
 			"timeout_seconds": map[string]any{"type": "number", "exclusiveMinimum": 0, "description": fmt.Sprintf("When to interrupt the code; %.0f when left out, which is the most.", s.Timeout.Seconds())},
 		}, []string{"code"}, s.python)
-	python.OutputSchema = outputSchema
 	return []tool{
 		python,
 		of("install_packages", "Install packages", "Installs packages from the package index into a session ahead of time.", sdk.ToolAnnotations{IdempotentHint: true, DestructiveHint: &no},
@@ -267,12 +265,3 @@ func (s *server) resource(ctx context.Context, who auth.Principal, uri string) (
 	}
 	return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{out}}, nil
 }
-
-var outputSchema = json.RawMessage(`{"type":"object","required":["session","outcome","stdout","stderr","files","seconds"],"properties":{
-"session":{"type":"string","description":"Pass it on to go on with these variables and files."},
-"outcome":{"type":"string","description":"ok, error, timeout, interrupted, out_of_memory, kernel_died, ..."},
-"stdout":{"type":"string"},"stderr":{"type":"string"},
-"result":{"type":"string","description":"The value of the last expression."},
-"error":{"type":"object","required":["name","value"],"properties":{"name":{"type":"string"},"value":{"type":"string"}}},
-"files":{"type":"array","items":{"type":"object","required":["path","size"],"properties":{"path":{"type":"string"},"size":{"type":"integer"}}}},
-"seconds":{"type":"number"}}}`)

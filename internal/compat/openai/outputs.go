@@ -3,6 +3,7 @@ package openai
 import (
 	"strings"
 
+	"cove/internal/display"
 	"cove/internal/kernel"
 )
 
@@ -103,10 +104,8 @@ func shownAs(data kernel.Bundle) (output, bool) {
 			return output{Type: "image", URL: "data:" + mime + ";base64," + strings.Join(strings.Fields(encoded), "")}, true
 		}
 	}
-	for _, mime := range []string{"text/plain", "text/markdown", "text/html"} {
-		if text, ok := data[mime].(string); ok && text != "" {
-			return output{Type: "logs", Logs: text + "\n"}, true
-		}
+	if text := display.Text(data); text != "" {
+		return output{Type: "logs", Logs: text + "\n"}, true
 	}
 	return output{}, false
 }

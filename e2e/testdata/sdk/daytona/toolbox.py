@@ -149,6 +149,13 @@ def files(box):
     got = fs.download_files([FileDownloadRequest(source="d/e/t.txt"), FileDownloadRequest(source="none"), FileDownloadRequest(source="d/whole")])
     assert [g.error is None for g in got] == [True, False, True] and got[0].result == b"one\ntwo x\n", got
     fails(DaytonaNotFoundError, lambda: fs.download_file("none"))
+    for name in "数据.csv", "é ü.txt", "😀.txt", 'a "b" \\ c%41+.txt', "a\nb.txt", "none 数据":
+        if not name.startswith("none"):
+            fs.upload_file(name.encode(), "names/" + name)
+        try:
+            assert fs.download_file("names/" + name) == name.encode() and b"".join(fs.download_file_stream("names/" + name)) == name.encode(), name
+        except DaytonaNotFoundError:
+            assert name.startswith("none"), name
     assert sorted(f.name for f in fs.list_files("d")) == ["e", "empty", "whole"]
     assert any(f.path.endswith("/d/e/t.txt") for f in fs.list_files("d", depth=2))
     match, = fs.find_files("d", "two")

@@ -44,6 +44,10 @@ console.log('ok terminals')
 const bytes = Buffer.alloc(2_000_000, 'abcdefg')
 await box.fs.uploadFiles([{ source: bytes, destination: 'd/big' }, { source: Buffer.from('one\ntwo'), destination: 'd/t.txt' }])
 assert.ok(bytes.equals(await box.fs.downloadFile('d/big')))
+for (const name of ['数据.csv', 'é ü.txt', '😀.txt', 'a "b" c%41+.txt']) {
+  await box.fs.uploadFile(Buffer.from(name), 'd/' + name)
+  assert.equal((await box.fs.downloadFile('d/' + name)).toString(), name)
+}
 const got = await box.fs.downloadFiles([{ source: 'd/t.txt' }, { source: 'd/none' }])
 assert.deepEqual([got[0].result.toString(), Boolean(got[1].error)], ['one\ntwo', true])
 assert.deepEqual((await box.fs.findFiles('d', 'two')).map((m) => [m.file, m.line]), [['/home/user/d/t.txt', 2]])

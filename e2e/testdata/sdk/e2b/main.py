@@ -47,6 +47,8 @@ def code(box):
     box.restart_code_context(other)
     box.remove_code_context(other)
     assert len(box.list_code_contexts()) == len(contexts) - 1
+    run = box.run_code("import numpy\n%pip install 'numpy<2.3'\nimport numpy; print('ran')")
+    assert run.error.name == "RestartRequired" and "numpy" in run.error.value and not run.logs.stdout, run
     fails(TimeoutException, lambda: box.run_code("import time\ntime.sleep(600)", timeout=2))
     assert box.run_code("x", timeout=60).text == "21"  # the code before was interrupted
     fails(Exception, lambda: box.run_code("1", language="cobol"))

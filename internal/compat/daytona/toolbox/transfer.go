@@ -11,6 +11,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"path"
 	"regexp"
 	"strconv"
@@ -248,11 +249,22 @@ func (t *Toolbox) downloadMany(c *call) error {
 	return nil
 }
 
-var quoteEscaper = strings.NewReplacer("\\", "\\\\", `"`, "\\\"", "\r", "%0D", "\n", "%0A")
+var quoteEscaper = strings.NewReplacer("\\", "\\\\", `"`, "\\\"")
 
+// partHeader is the header of a part with a file. Clients compare its name with the one that they asked for; those of Python and JavaScript read header fields as Latin-1, and filename* as RFC 8187 has it.
 func partHeader(name, file, kind string, size int64) textproto.MIMEHeader {
+	plain := strings.Map(func(c rune) rune {
+		if c < ' ' || c > '~' {
+			return '_'
+		}
+		return c
+	}, file)
+	said := fmt.Sprintf(`form-data; name="%s"; filename="%s"`, name, quoteEscaper.Replace(plain))
+	if plain != file {
+		said += "; filename*=UTF-8''" + strings.ReplaceAll(url.QueryEscape(file), "+", "%20")
+	}
 	h := textproto.MIMEHeader{}
-	h.Set("Content-Disposition", fmt.Sprintf(`form-data; name="%s"; filename="%s"`, name, quoteEscaper.Replace(file)))
+	h.Set("Content-Disposition", said)
 	h.Set("Content-Type", kind)
 	h.Set("Content-Length", strconv.FormatInt(size, 10))
 	return h
