@@ -83,7 +83,7 @@ SHUTDOWN_SECONDS = 2  # for the exit functions of user code
 
 # Users replace functions of these modules in tests and by accident.
 _read, _write, _exit, _getcwd, _urandom = os.read, os.write, os._exit, os.getcwd, os.urandom
-_getrlimit, _setrlimit, _collect, _seed = resource.getrlimit, resource.setrlimit, gc.collect, random.seed
+_getrlimit, _setrlimit, _prlimit, _collect, _seed = resource.getrlimit, resource.setrlimit, resource.prlimit, gc.collect, random.seed
 _monotonic, _sleep, _ident, _poll = time.monotonic, time.sleep, threading.get_ident, select.poll
 _current_task = asyncio.current_task
 _find_on_path = importlib.machinery.PathFinder.find_spec
@@ -1308,6 +1308,40 @@ def limit_address_space(size):
     _setrlimit(resource.RLIMIT_AS, (size if soft == resource.RLIM_INFINITY or reserved_addresses else min(size, soft), hard))
 
 
+def free_of_limit(start):
+    """A function that starts a program, which does without our limit on addresses: browsers and WebAssembly reserve far more than they use."""
+
+    @functools.wraps(start)
+    def started(*args, **kwargs):
+        before = _getrlimit(resource.RLIMIT_AS)
+        limit = before[1], before[1]
+        try:
+            _setrlimit(resource.RLIMIT_AS, limit)
+            pid = start(*args, **kwargs)
+            if pid:
+                try:
+                    _prlimit(pid, resource.RLIMIT_AS, limit)  # another thread may have set ours back before the program began
+                except (OSError, ValueError):
+                    pass  # it has ended
+            return pid
+        finally:
+            if before != limit:
+                _setrlimit(resource.RLIMIT_AS, before)
+
+    return started
+
+
+def free_programs():
+    """Has the programs that code starts do without our limit on addresses."""
+    import _posixsubprocess
+
+    for module, name in ((_posixsubprocess, "fork_exec"), (subprocess, "_fork_exec"), (os, "posix_spawn"), (os, "posix_spawnp"), (os, "execv"), (os, "execve")):
+        if hasattr(module, name):
+            setattr(module, name, free_of_limit(getattr(module, name)))
+    system = os.system
+    os.system = functools.wraps(system)(lambda command: system("ulimit -S -v $(ulimit -H -v) 2>/dev/null\n" + command if isinstance(command, str) else command))
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The kernel
 
@@ -1369,6 +1403,7 @@ class Kernel:
         # Python 3.12 and later complain about every fork beside our flushing thread, which forks survive.
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         self._wrap_os()
+        free_programs()
         self._set_environment()
         self.shell = self._make_shell()
         self.pristine = frozenset(self.shell.user_ns)

@@ -315,10 +315,24 @@ def read_pdf(file):
     return out
 
 
-def read_sqlite(path):
+def open_sqlite(path):
+    """Opens a database without writing to it. What its log has, into which a program may still write, belongs to it."""
     import sqlite3
     from urllib.parse import quote
-    base = sqlite3.connect("file:%s?mode=ro&immutable=1" % quote(os.path.abspath(path)), uri=True)
+    address = "file:%s?mode=ro" % quote(os.path.abspath(path))
+    if os.path.exists(path + "-wal") and os.path.getsize(path + "-wal"):
+        base = sqlite3.connect(address, uri=True, timeout=0)
+        try:
+            base.execute("SELECT 1 FROM sqlite_master").fetchone()
+            return base
+        except sqlite3.Error:
+            base.close()
+    return sqlite3.connect(address + "&immutable=1", uri=True)
+
+
+def read_sqlite(path):
+    import sqlite3
+    base = open_sqlite(path)
     base.set_progress_handler(lambda: late(), 10000)
     for pragma in ("PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON", "PRAGMA mmap_size=0"):
         base.execute(pragma)

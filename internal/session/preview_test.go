@@ -36,6 +36,7 @@ json.dump({"cells": [{"cell_type": "code", "source": ["1+1"], "outputs": [{"outp
 with zipfile.ZipFile("z.zip", "w") as z:
     for i in range(1500): z.writestr("f%d.txt" % i, "x" * i)
 with tarfile.open("t.tar.gz", "w:gz") as t: t.add("gbk.csv")
+base = sqlite3.connect("w.db"); base.execute("pragma journal_mode=wal"); base.execute("create table t (n)"); base.executemany("insert into t values (?)", [(n,) for n in range(1000)]); base.commit(); keep = base
 base = sqlite3.connect("s.db"); base.execute("create table t (a integer, b text)"); base.execute("insert into t values (1, 'x')"); base.commit(); base.close()
 open("i.png", "wb").write(b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 640, 480) + bytes(5))
 # a workbook that says to have 3 GB
@@ -74,20 +75,21 @@ func TestPreviewsOfFiles(t *testing.T) {
 		look workspace.Look
 		want []string // parts of the answer
 	}{
-		"GB18030":   {workspace.Look{Path: "gbk.csv"}, []string{`"encoding":"gb18030"`, rows, `"total":3`, `{"name":"n","type":"int64"}`, `{"name":"x","type":"float64"}`, `{"name":"city","type":"str"}`}},
-		"semicolon": {workspace.Look{Path: "semi.csv"}, []string{`"encoding":"utf-8"`, rows, `"separator":";"`}},
-		"UTF-16":    {workspace.Look{Path: "wide.csv"}, []string{`"encoding":"utf-16"`, rows}},
-		"TSV":       {workspace.Look{Path: "t.tsv", Offset: 2, Limit: 1}, []string{`"encoding":"utf-8-sig"`, `[["Wien",3,2]]`, `"offset":2`, `"total":3`}},
-		"workbook":  {workspace.Look{Path: "b.xlsx"}, []string{`"sheets":["First","Second"]`, `"sheet":"First"`, rows, `"total":3`}},
-		"sheet":     {workspace.Look{Path: "b.xlsx", Sheet: "Second"}, []string{`[["Wien",3,2]]`, `"total":1`}},
-		"Parquet":   {workspace.Look{Path: "p.parquet", Offset: 3998, Limit: 3}, []string{`[[3998],[3999],[4000]]`, `"total":5000`, `"type":"int64"`}},
-		"code":      {workspace.Look{Path: "code.py"}, []string{`"kind":"text"`, `"truncated":true`, `é`}},
-		"notebook":  {workspace.Look{Path: "n.ipynb"}, []string{`"kind":"notebook"`, `{"kind":"code","source":"1+1","outputs":["2"]}`, `"source":"hi"`}},
-		"zip":       {workspace.Look{Path: "z.zip"}, []string{`"kind":"archive"`, `"path":"f999.txt","size":999`, `"more":500`}},
-		"tar":       {workspace.Look{Path: "t.tar.gz"}, []string{`"path":"gbk.csv"`}},
-		"SQLite":    {workspace.Look{Path: "s.db"}, []string{`"type":"sqlite"`, `{"name":"t","columns":[{"name":"a","type":"INTEGER"},{"name":"b","type":"TEXT"}],"rows":1}`}},
-		"image":     {workspace.Look{Path: "i.png"}, []string{`"kind":"image"`, `"type":"image/png"`, `"width":640`, `"height":480`}},
-		"binary":    {workspace.Look{Path: "noise.bin"}, []string{`"kind":"binary"`, `"hex":"000102`}},
+		"GB18030":           {workspace.Look{Path: "gbk.csv"}, []string{`"encoding":"gb18030"`, rows, `"total":3`, `{"name":"n","type":"int64"}`, `{"name":"x","type":"float64"}`, `{"name":"city","type":"str"}`}},
+		"semicolon":         {workspace.Look{Path: "semi.csv"}, []string{`"encoding":"utf-8"`, rows, `"separator":";"`}},
+		"UTF-16":            {workspace.Look{Path: "wide.csv"}, []string{`"encoding":"utf-16"`, rows}},
+		"TSV":               {workspace.Look{Path: "t.tsv", Offset: 2, Limit: 1}, []string{`"encoding":"utf-8-sig"`, `[["Wien",3,2]]`, `"offset":2`, `"total":3`}},
+		"workbook":          {workspace.Look{Path: "b.xlsx"}, []string{`"sheets":["First","Second"]`, `"sheet":"First"`, rows, `"total":3`}},
+		"sheet":             {workspace.Look{Path: "b.xlsx", Sheet: "Second"}, []string{`[["Wien",3,2]]`, `"total":1`}},
+		"Parquet":           {workspace.Look{Path: "p.parquet", Offset: 3998, Limit: 3}, []string{`[[3998],[3999],[4000]]`, `"total":5000`, `"type":"int64"`}},
+		"code":              {workspace.Look{Path: "code.py"}, []string{`"kind":"text"`, `"truncated":true`, `é`}},
+		"notebook":          {workspace.Look{Path: "n.ipynb"}, []string{`"kind":"notebook"`, `{"kind":"code","source":"1+1","outputs":["2"]}`, `"source":"hi"`}},
+		"zip":               {workspace.Look{Path: "z.zip"}, []string{`"kind":"archive"`, `"path":"f999.txt","size":999`, `"more":500`}},
+		"tar":               {workspace.Look{Path: "t.tar.gz"}, []string{`"path":"gbk.csv"`}},
+		"SQLite with a log": {workspace.Look{Path: "w.db"}, []string{`{"name":"t","columns":[{"name":"n","type":""}],"rows":1000}`}},
+		"SQLite":            {workspace.Look{Path: "s.db"}, []string{`"type":"sqlite"`, `{"name":"t","columns":[{"name":"a","type":"INTEGER"},{"name":"b","type":"TEXT"}],"rows":1}`}},
+		"image":             {workspace.Look{Path: "i.png"}, []string{`"kind":"image"`, `"type":"image/png"`, `"width":640`, `"height":480`}},
+		"binary":            {workspace.Look{Path: "noise.bin"}, []string{`"kind":"binary"`, `"hex":"000102`}},
 	} {
 		if test.look.Limit == 0 {
 			test.look.Limit = 100
