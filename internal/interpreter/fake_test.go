@@ -392,6 +392,7 @@ type conversation struct {
 	session  interpreter.Executor
 	limits   interpreter.Limits
 	messages []model.Message
+	window   int64 // tokens that the model takes at once; 0: unknown
 }
 
 func newConversation(m model.Model, s interpreter.Executor, l interpreter.Limits) *conversation {
@@ -401,7 +402,7 @@ func newConversation(m model.Model, s interpreter.Executor, l interpreter.Limits
 // Ask runs a turn. Asking again goes on with the conversation, also after a turn that failed.
 func (c *conversation) Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error] {
 	return func(yield func(interpreter.Event, error) bool) {
-		turn := interpreter.Turn{History: c.messages, Python: true, Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}}}
+		turn := interpreter.Turn{History: c.messages, Python: true, Context: c.window, Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}}}
 		for e, err := range interpreter.Run(ctx, c.model, c.session, c.limits, turn) {
 			if a, ok := e.(interpreter.Answer); ok {
 				c.messages = append(c.messages, a.Messages...)

@@ -318,7 +318,7 @@ func TestOutputIsCutInTheMiddle(t *testing.T) {
 	for _, lines := range []int{4000, 400_000} {
 		t.Run(fmt.Sprint(lines), func(t *testing.T) {
 			t.Parallel()
-			testCut(t, strings.Repeat("0123456789 ABC\n", lines/2), strings.Repeat("数字 ABC\n", lines/2))
+			testCut(t, strings.Repeat("0123456789 ABC\n0123456789 DEF\n", lines/4), strings.Repeat("数字 ABC\n数字 DEF\n", lines/4))
 		})
 	}
 }

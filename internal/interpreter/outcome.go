@@ -48,7 +48,13 @@ func (t *turn) outcomeOf(ctx context.Context, r *record, timeout time.Duration) 
 	if r.rollback != nil {
 		head = strings.TrimSpace("[" + r.rollback.String() + "]\n" + head)
 	}
-	printed := cutMiddleMore(r.printed(), max(t.limits.Result-len(head)-len(end), t.limits.Result/4), r.hidden)
+	printed := folded(r.printed())
+	limit := t.limits.Result
+	if most := t.resultWeight(); most > 0 {
+		end = lightened(end, most/2)
+		limit = min(limit, len(printed)*most/max(weight(printed), 1)) // as many bytes as weigh that much
+	}
+	printed = cutMiddleMore(printed, max(limit-len(head)-len(end), limit/4), r.hidden)
 	switch {
 	case printed == "" && end == "":
 		o.text = "(the code ran; it printed nothing)"

@@ -123,12 +123,13 @@ func packageList(packages map[string]string) string {
 func (t *turn) request(last bool) model.Request {
 	t.history.shorten()
 	req := model.Request{
-		System: t.system(last), Messages: t.normal(t.history.messages),
+		System:    t.system(last),
 		MaxTokens: t.spec.MaxTokens, Temperature: t.spec.Temperature, TopP: t.spec.TopP, Effort: t.spec.Effort, Extra: t.spec.Extra,
 	}
 	if !last {
 		req.Tools = t.offered()
 	}
+	req.Messages = t.normal(t.fit(t.history.messages, req))
 	if !t.python {
 		req.Stop = t.spec.Stop
 	}

@@ -35,8 +35,12 @@ func (t *turn) ask(ctx context.Context) (reply, error) {
 		if err := t.withinLimits(); err != nil {
 			return reply{}, err
 		}
-		s := t.newStream(false)
-		err := t.stream(ctx, s, t.request(false))
+		t.learnWindow(ctx)
+		s, req := t.newStream(false), t.request(false)
+		if err := t.warnOfWindow(req); err != nil {
+			return reply{}, err
+		}
+		err := t.stream(ctx, s, req)
 		if err == nil {
 			return s.reply(), nil
 		}

@@ -48,6 +48,7 @@ type turn struct {
 	spent    int64           // tokens, estimated where unknown
 	cuts     int             // calls cut off in a row
 	squeezed bool            // the conversation was made shorter than its budget
+	overlong bool            // the user was told that a request is longer than the model's window
 	nudged   bool            // the model was asked once for a missing answer
 	told     map[string]bool // ids of the client's calls that were told, also of answers that broke off
 	repeated repetition

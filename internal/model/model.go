@@ -24,6 +24,8 @@ type Capabilities struct {
 	Tools  bool // native tool calls; without them the fenced-block protocol is used
 	Images bool // sees image parts
 	Extra  bool // takes Request.Extra
+	// Window returns how many tokens the model takes at once, 0 where its service does not say; nil: there is nobody to ask. It may have the model loaded, which takes as long as that does.
+	Window func(ctx context.Context) int64
 }
 
 // Request is one call of a model: the whole conversation so far.

@@ -86,7 +86,12 @@ func New(opts Options) model.Model {
 		settings = append(settings, option.WithAPIKey(opts.APIKey))
 	}
 	a.chat = openai.NewChatCompletionService(settings...)
-	return model.Guard(a.provider, model.Capabilities{Tools: true, Images: a.sees, Extra: !a.own}, opts.Limits, a.attempt)
+	capabilities := model.Capabilities{Tools: true, Images: a.sees, Extra: !a.own}
+	if opts.Ollama {
+		a.window.free = make(chan struct{}, 1)
+		capabilities.Window = a.tokensAtOnce
+	}
+	return model.Guard(a.provider, capabilities, opts.Limits, a.attempt)
 }
 
 func provider(opts Options) model.Provider {
@@ -114,6 +119,7 @@ type adapter struct {
 	own      bool // the service is OpenAI's own
 	chat     openai.ChatCompletionService
 	quirks   quirks
+	window   window // of Ollama's model
 }
 
 // quirks are what the service was found not to take. They are learned from its refusals and kept.
