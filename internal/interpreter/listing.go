@@ -17,7 +17,7 @@ import (
 
 // How much of the workspace a prompt describes.
 const (
-	filesDetailed = 20
+	filesDetailed = 40
 	filesListed   = 200
 	filesTold     = 24 << 10 // bytes about what is in them
 )
@@ -130,21 +130,59 @@ func (t *turn) listing(ctx context.Context, files []kernel.File) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	room := filesTold
+	abouts := t.sharesOf(ctx, told)
 	var out []string
 	for n, f := range files {
 		if n == filesListed {
 			return append(out, fmt.Sprintf("- and %d more files", len(files)-n)), nil
 		}
 		entry := fmt.Sprintf("- %s (%s)", fileName(f.Path), size(f.Size))
-		if n < len(told) && room > 0 {
-			about := toldOf(told[n])
-			room -= len(about)
-			entry += about
+		if n < len(abouts) {
+			entry += abouts[n]
 		}
 		out = append(out, entry)
 	}
 	return out, nil
+}
+
+// sharesOf returns what is told of each file. Where there is no room for all of it, short descriptions stay whole, and the long ones have the same share each.
+func (t *turn) sharesOf(ctx context.Context, told []workspace.Told) []string {
+	abouts, weights := make([]string, len(told)), make([]int, len(told))
+	all := 0
+	for n, one := range told {
+		abouts[n] = toldOf(one)
+		weights[n] = weight(abouts[n])
+		all += weights[n]
+	}
+	t.learnWindow(ctx, all)
+	room := filesTold
+	if most := t.resultWeight(); most > 0 {
+		room = min(room, most)
+	}
+	share := fairShare(weights, room)
+	for n, one := range told {
+		for lines := len(one.Lines); weights[n] > share && lines > 0; {
+			lines--
+			shorter := one
+			shorter.Lines = append(slices.Clone(one.Lines[:lines]), "…")
+			abouts[n] = toldOf(shorter)
+			weights[n] = weight(abouts[n])
+		}
+	}
+	return abouts
+}
+
+// fairShare returns the most that one of some demands may take so that all together take no more than there is room for.
+func fairShare(demands []int, room int) int {
+	left := len(demands)
+	for _, demand := range slices.Sorted(slices.Values(demands)) {
+		if demand > room/left {
+			return room / left
+		}
+		room -= demand
+		left--
+	}
+	return room
 }
 
 // tell looks at files. The turn goes on when that fails, except when the context has ended: the code that needs a file gets the error.

@@ -35,7 +35,7 @@ func (t *turn) ask(ctx context.Context) (reply, error) {
 		if err := t.withinLimits(); err != nil {
 			return reply{}, err
 		}
-		t.learnWindow(ctx)
+		t.learnWindow(ctx, weigh(t.history.messages))
 		s, req := t.newStream(false), t.request(false)
 		if err := t.warnOfWindow(req); err != nil {
 			return reply{}, err

@@ -64,11 +64,11 @@ func lightened(text string, most int) string {
 	return text
 }
 
-// learnWindow asks the model's service for its window where nobody has said how large that is, before the first request for which it may be too small.
-func (t *turn) learnWindow(ctx context.Context) {
+// learnWindow asks the model's service for its window where nobody has said how large that is, once so much is to be sent that it may be too small.
+func (t *turn) learnWindow(ctx context.Context, weight int) {
 	const always = 1500 * charsPerToken // there is room for it beside the instructions
 	ask := t.model.Capabilities().Window
-	if t.spec.Context > 0 || ask == nil || weigh(t.history.messages) < always {
+	if t.spec.Context > 0 || ask == nil || weight < always {
 		return
 	}
 	if tokens := ask(ctx); tokens > 0 {

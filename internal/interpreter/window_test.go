@@ -10,6 +10,7 @@ import (
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/workspace"
 )
 
 // piece is what a small model's tokenizer makes tokens of: words by four letters, digits and signs one by one, and letters of other scripts one by one.
@@ -145,6 +146,38 @@ func TestRepeatedLinesAreToldOnce(t *testing.T) {
 		ask(t, newConversation(m, &session{outcomes: map[string][]kernel.Event{"a": {stdout(output)}}}, interpreter.DefaultLimits()), "q")
 		if got := m.lastTexts(1); got != want {
 			t.Errorf("%.20q: %q, want %q", output, got, want)
+		}
+	}
+}
+
+// TestManyFilesHaveTheSameShare describes more files than there is room for: short descriptions stay whole, and each long one has its beginning.
+func TestManyFilesHaveTheSameShare(t *testing.T) {
+	t.Parallel()
+	for _, window := range []int64{0, 8192} {
+		s := &session{files: map[string][]byte{}, told: map[string]workspace.Told{}}
+		for n := range 27 {
+			name := fmt.Sprintf("f%02d.csv", n)
+			one := workspace.Told{What: "2 columns of " + name, Lines: []string{"first of " + name}}
+			if n%3 > 0 {
+				for range 20 {
+					one.Lines = append(one.Lines, strings.Repeat("word ", 20))
+				}
+			}
+			s.files[name], s.told[name] = []byte("a"), one
+		}
+		m := &scripted{t: t, can: tools(), script: []says{text("Ok.")}}
+		c := newConversation(m, s, interpreter.DefaultLimits())
+		c.window = window
+		ask(t, c, "q")
+		prompt := texts(m.requests[0].Messages[0])
+		for n := range 27 {
+			name := fmt.Sprintf("f%02d.csv", n)
+			if !strings.Contains(prompt, "2 columns of "+name) || window == 0 && !strings.Contains(prompt, "first of "+name) || n%3 == 0 && !strings.Contains(prompt, "first of "+name) {
+				t.Errorf("with room for %d tokens %s is described as in\n%.400s", window, name, prompt[max(strings.Index(prompt, name), 0):])
+			}
+		}
+		if most := map[int64]int{0: 30 << 10, 8192: 9000}[window]; len(prompt) > most {
+			t.Errorf("with room for %d tokens the prompt has %d bytes", window, len(prompt))
 		}
 	}
 }

@@ -44,6 +44,62 @@ def library_hint(message):
     return "%s is a library of the system, which the sandbox has from the machine that it runs on%s" % (name, ": apt install %s there" % package if package else "; install it there")
 
 
+# Programs that packages call: how they are named, how errors say that one is missing, what it is, and what does its work here.
+MISSING_PROGRAMS = (
+    (("dot",), r"failed to execute .*\bdot\b|\"dot\" not found in path", "dot, Graphviz's program", "networkx with matplotlib draws graphs, and sklearn.tree.plot_tree trees"),
+    (("tesseract",), r"tesseract is not installed", "tesseract", "from rapidocr_onnxruntime import RapidOCR; RapidOCR()('image.png') reads the text in a picture"),
+    (("pdftoppm", "pdfinfo", "pdftotext"), r"unable to get page count|is poppler installed", "poppler", "pypdfium2.PdfDocument('file.pdf')[0].render(scale=2).to_pil() draws a page"),
+    ((), r"unable to find zbar", "the library zbar", "import zxingcpp; zxingcpp.read_barcodes(image) reads barcodes, and cv2.QRCodeDetector QR codes"),
+    (("wkhtmltopdf", "wkhtmltoimage"), r"no wkhtmltopdf executable", "wkhtmltopdf", "weasyprint.HTML(string=page).write_pdf('file.pdf') makes a PDF of HTML"),
+    (("unrar", "unar", "bsdtar"), r"cannot find working tool", "a program that unpacks RAR archives", "have the files packed as zip or 7z: py7zr reads 7z"),
+    (("ffmpeg", "ffprobe", "avconv"), r"unknown file extension: \.(?:mp4|mov|avi|m4v|mkv|webm)|\bffmpeg\b.*(?:not found|not installed|install)", "ffmpeg",
+     "import imageio_ffmpeg; imageio_ffmpeg.get_ffmpeg_exe() is the path of one, which moviepy and imageio use by themselves"),
+    (("soffice", "libreoffice", "lowriter", "unoconv"), r"(?:soffice|libreoffice)\b.*not found", "LibreOffice", "python-docx, python-pptx and openpyxl read and write its files, and weasyprint makes PDFs of HTML"),
+    (("antiword", "catdoc"), r"antiword\b.*not found", "antiword", "have the document saved as .docx, which python-docx reads"),
+    (("google-chrome", "chromium", "chrome"), r"requires? (?:the )?(?:kaleido|google chrome)|kaleido\b.*(?:install|not found)", "a browser, with which Plotly draws pictures",
+     "fig.show() shows the figure, and fig.write_html('figure.html') keeps it; draw it with matplotlib for a picture"),
+)
+
+
+def program_hint(error):
+    """What does the work of a program that a package calls and that is not here, or None."""
+    name = os.fsdecode(error.filename) if isinstance(error, FileNotFoundError) and isinstance(error.filename, (str, bytes)) else None
+    message = str(error)[:2000]
+    for names, form, program, instead in MISSING_PROGRAMS:
+        if name in names or re.search("(?is)" + form, message):
+            return "%s is not here; %s" % (program, instead)
+    return None
+
+
+# Folders of the machine that the user sits at, as programs name them.
+USERS_FOLDERS = re.compile(r"(?:[A-Za-z]:[\\/]|/Users/|/home/(?!user(?:/|$))|~[\\/]|/content/|/kaggle/|/mnt/c/|.*[\\/](?:Desktop|Downloads|Documents)[\\/])")
+
+
+def file_hint(error):
+    """Where a file is that code looks for on the user's machine, or None."""
+    name = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
+    if not USERS_FOLDERS.match(name):
+        return None
+    plain = re.split(r"[\\/]", name)[-1]
+    if plain and os.path.exists(plain):
+        return "the file is in the working directory: open it as %r" % plain
+    return "code runs in a sandbox, which does not see the folders of your machine: put the file into the working directory (cove run -f FILE, or an upload) and open it as %r" % plain
+
+
+def reader_hint(error, frames):
+    """What helps with a file that pandas cannot read as it was asked to, or None."""
+    sheet = re.match(r"Worksheet named '(.*)' not found$", str(error)[:300])
+    for node in reversed(frames if sheet else ()):
+        names = getattr(node.tb_frame.f_locals.get("self"), "sheet_names", None)
+        if type(names) is list:
+            near = nearest(sheet[1], names)
+            return ("Did you mean %r? " % near if near else "") + "The sheets are: %s" % listed(names[:MEANT_NAMES])
+    ragged = re.search(r"Expected (\d+) fields in line (\d+), saw (\d+)", str(error)[:300])
+    if ragged and type(error).__name__ == "ParserError":
+        return "line %s has %s fields, and the first ones %s: look at the first lines of the file. skiprows= leaves out what stands above the table, sep= names another separator, on_bad_lines='skip' leaves such lines out" % (ragged[2], ragged[3], ragged[1])
+    return None
+
+
 # How errors of libraries tell which data they would have downloaded: the library, and the name in the message.
 DATA_ASKED = (
     ("nltk", re.compile(r"nltk\.download\('([\w.-]+)'\)")),
@@ -204,7 +260,13 @@ def hint_of(error):
             return "%s is not imported: import %s" % (name, name) if name in sys.stdlib_module_names else None
         if type(error).__name__ == "FPDFUnicodeEncodingException":
             return "the fonts of PDF itself have Latin letters alone: pdf.add_font('CJK', fname='cjk.ttf') and pdf.set_font('CJK') have those of Chinese, Japanese and Korean, too"
+        if isinstance(error, FileNotFoundError) and (found := file_hint(error)):
+            return found
         found = data_hint(error, frames_of(error)) if not isinstance(error, (KeyError, NameError)) else None
+        if found is None:
+            found = program_hint(error)
+        if found is None and isinstance(error, ValueError):
+            found = reader_hint(error, frames_of(error))
         if found is None and (isinstance(error, OSError) or type(error) is ImportError):
             found = library_hint(str(error)[:2000])
         if found is not None or isinstance(error, OSError):

@@ -81,6 +81,55 @@ def above(at):
     return "" if at == 0 else ", header in row %d below %s" % (at + 1, several(at, "other row"))
 
 
+# Numbers as people write them, which pandas reads as text: with signs of currencies, per cent, or marks between thousands.
+WRITTEN_NUMBER = re.compile(r"\(?[-+−]?\s?(?:[¥￥$€£₩₹]|RMB|CNY|USD|EUR)?\s?[-+−]?(?:\d{1,3}(?:[,.'’ \u00a0\u202f]\d{3})+|\d+)(?:[.,]\d+)?\s?(?:[%％‰¥￥$€£₩₹元円원万亿]|RMB|CNY|USD|EUR)?\)?-?")
+READ_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+WRITTEN_DATE = re.compile(r"(\d{1,2})[./-](\d{1,2})[./-]\d{2,4}")
+NO_VALUE = frozenset(["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A", "-", "—", "–", "无", "暂无", "缺失"])
+MOST_SAID = 12  # columns of one kind
+
+
+def columns_told(names, body, comma=False):
+    """What is not seen at once of a table's columns: numbers that are text, days before months, and missing values. comma says that numbers have a decimal comma, which is told already."""
+    texts, days, missing = [], [], []
+    width = max(map(len, body), default=0)
+    for at in range(min(width, MOST_COLUMNS)):
+        name = str(names[at]) if at < len(names) and names[at] not in (None, "") else "column %d" % (at + 1)
+        cells = [row[at] if at < len(row) else None for row in body]
+        written = [v.strip() for v in cells if isinstance(v, str) and v.strip() not in NO_VALUE]
+        odd = [v for v in written if not READ_NUMBER.fullmatch(v.replace(",", ".") if comma else v)]
+        if odd and len(written) > 1 and sum(1 for v in written if WRITTEN_NUMBER.fullmatch(v)) >= 0.9 * len(written) and not all(WRITTEN_DATE.fullmatch(v) for v in odd):
+            texts.append("%s (as %s)" % (name[:SHOWN_CELL], json.dumps(odd[0], ensure_ascii=False)))
+        dates = [WRITTEN_DATE.fullmatch(v) for v in written]
+        if len(dates) > 1 and all(dates) and any(int(d[1]) > 12 for d in dates) and all(int(d[2]) <= 12 for d in dates):
+            days.append("%s (as %s)" % (name[:SHOWN_CELL], next(v for v, d in zip(written, dates) if int(d[1]) > 12)))
+        gone = sum(1 for v in cells if v is None or isinstance(v, str) and v.strip() in NO_VALUE)
+        if gone:
+            missing.append("%s %d" % (name[:SHOWN_CELL], gone))
+    out = []
+    for said, what in ((texts, "numbers held as text: "), (days, "dates with the day first: "), (missing, "missing in these %d rows: " % len(body) if len(body) < 200 else "missing in the first 200 rows: ")):
+        if said:
+            out.append("[%s%s%s]" % (what, ", ".join(said[:MOST_SAID]), " and %d more columns" % (len(said) - MOST_SAID) if len(said) > MOST_SAID else ""))
+    return out
+
+
+def further_tables(rows):
+    """Where other tables begin in rows that have more than one: below an empty row, with names of columns of their own; counted from 1."""
+    out = []
+    for at in range(2, len(rows) - 1):
+        blank = all(v in (None, "") for v in rows[at - 1])
+        filled = [v for v in rows[at] if v not in (None, "")]
+        if blank and len(filled) > 1 and looks_named(filled) and any(number(str(v)) is not None for v in rows[at + 1] if v not in (None, "")):
+            if any(sum(1 for v in row if v not in (None, "")) > 1 for row in rows[: at - 1]):
+                out.append(at + 1)
+    return out
+
+
+def tables_told(rows):
+    found = further_tables(rows)
+    return ["[more than one table: another begins in row %s]" % ", ".join(map(str, found[:5]))] if found else []
+
+
 def first_text(file, size, name):
     head = file.read(SAMPLE)
     named = encoding(head, len(head) == size)
@@ -116,9 +165,10 @@ def tabular(shown, name):
 def first_table(text, shown, name, named, total, known, whole):
     csv.field_size_limit(LONGEST_LINE)
     between = separator(text[: 64 << 10], name)
-    rows = []
+    rows, lines = [], []
     try:
         for row in csv.reader(io.StringIO(text, newline=""), delimiter=between):
+            lines.append(row)
             if row:
                 rows.append(row)
             if len(rows) == 200:
@@ -139,9 +189,11 @@ def first_table(text, shown, name, named, total, known, whole):
     cells = [v.strip() for r in body[:50] for v in r if v.strip()]
     commas = sum(1 for v in cells if re.fullmatch(r"[-+]?\d{1,3}(?:\.\d{3})*,\d+|[-+]?\d+,\d+", v))
     points = sum(1 for v in cells if re.fullmatch(r"[-+]?\d+\.\d+", v))
-    if between != "," and commas > points:
+    comma = between != "," and commas > points
+    if comma:
         what += ", decimal comma"
-    return what + above(at) + how_encoded(named), shown[: MOST_LINES + min(at or 0, 4)]
+    said = tables_told(lines) or columns_told([] if at is None else rows[at], body, comma)
+    return what + above(at) + how_encoded(named), shown[: MOST_LINES + min(at or 0, 4)] + said
 
 
 def shape(value, depth=0):
@@ -223,16 +275,33 @@ def first_program(text, shown, named, total, known):
     return clipped(what, 250) + how_encoded(named), found[:15] or shown[:MOST_LINES]
 
 
-def rows_told(title, rows, total, width, kinds=None):
-    """A sheet or a table: its size, the names of its columns with their types where they are known, and rows."""
+def rows_told(title, rows, total, width, kinds=None, merged=()):
+    """A sheet or a table: its size, the names of its columns with their types where they are known, and rows. merged are its merged cells, as (first row, first column, last row, last column) from 0."""
     at = 0 if kinds else header_of(rows)
-    names = rows[at] if at is not None and rows else []
+    if at is not None and at + 1 < len(rows) and looks_named([v for v in rows[at + 1] if v not in (None, "")]) and joined_names(rows, at + 1, merged):
+        at += 1  # it is the upper row of a header with two
+    names = list(rows[at]) if at is not None and rows else []
     body = rows[(at + 1 if at is not None else 0) :]
     count = None if total is None else max(0, total - (at + 1 if at is not None else 0))
-    out = [title + size_of(count, width) + above(at)]
+    how = above(at)
+    if names and at and (joined := joined_names(rows, at, merged)):
+        names, how = joined, ", header in rows %d and %d with merged cells, here joined by /: read it with header=[%d, %d]" % (at, at + 1, at - 1, at)
+    out = [title + size_of(count, width) + how]
     if names:
-        out.append(csv_line(["%s (%s)" % (n, k) for n, k in zip(names, kinds)] if kinds else list(names)))
-    return out + [csv_line(list(r)) for r in body[:SHOWN_ROWS]]
+        out.append(csv_line(["%s (%s)" % (n, k) for n, k in zip(names, kinds)] if kinds else names))
+    out += [csv_line(list(r)) for r in body[:SHOWN_ROWS]]
+    return out if kinds else out + (tables_told(rows) or columns_told(names, body))
+
+
+def joined_names(rows, at, merged):
+    """The names of columns whose header has a second row above, in which cells are merged over several columns; None where it has not."""
+    if not any(top == bottom == at - 1 and left < right for top, left, bottom, right in merged):
+        return None
+    upper = list(rows[at - 1])
+    for top, left, bottom, right in merged:
+        if top == bottom == at - 1:
+            upper[left : right + 1] = [upper[left]] * (min(right + 1, len(upper)) - left)
+    return ["/".join(str(v) for v in pair if v not in (None, "")) for pair in zip(upper, rows[at])]
 
 
 def first_book(file):
@@ -241,8 +310,9 @@ def first_book(file):
     import openpyxl
     book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
     sheets = book.worksheets
+    written = written_book(file)
     out = []
-    for one in sheets[:SHOWN_SHEETS]:
+    for n, one in enumerate(sheets[:SHOWN_SHEETS]):
         said = one.max_row  # what the file says of itself; it may be missing, or wrong
         one.reset_dimensions()
         rows = []
@@ -252,10 +322,41 @@ def first_book(file):
                 break
         rows, width = trimmed(rows)
         total = len(rows) if len(rows) < 40 else said if isinstance(said, int) and said >= 40 else None
-        out += rows_told("sheet %s: " % json.dumps(one.title[:100], ensure_ascii=False), rows, total, width)
+        hidden = "" if one.sheet_state == "visible" else " (hidden)"
+        merged, unknown = written_cells(written[n], rows) if n < len(written) else ((), [])
+        out += rows_told("sheet %s%s: " % (json.dumps(one.title[:100], ensure_ascii=False), hidden), rows, total, width, merged=merged)
+        if unknown:
+            out.append("[formulas without a stored value, which are read as missing: %s%s]" % (", ".join(unknown[:3]), " and %d more" % (len(unknown) - 3) if len(unknown) > 3 else ""))
         if late():
             break
     return "Excel workbook, " + several(len(sheets), "sheet"), out
+
+
+WRITTEN_BOOK = 2 << 20  # bytes of a workbook that is read whole
+
+
+def written_book(file):
+    """The sheets of a workbook with formulas and merged cells; none where it is large, since it is read whole for them."""
+    file.seek(0, os.SEEK_END)
+    if file.tell() > WRITTEN_BOOK:
+        return []
+    file.seek(0)
+    import openpyxl
+    try:
+        return openpyxl.load_workbook(file, keep_links=False).worksheets
+    except Exception:
+        return []  # the rows are told all the same
+
+
+def written_cells(sheet, rows):
+    """The merged cells of a sheet, from 0, and the formulas that have no value in its rows, each with its place."""
+    merged = [(m.min_row - 1, m.min_col - 1, m.max_row - 1, m.max_col - 1) for m in list(sheet.merged_cells.ranges)[:1000]]
+    unknown = []
+    for cells, values in zip(sheet.iter_rows(max_row=len(rows), max_col=MOST_COLUMNS), rows):
+        for cell, value in zip(cells, values):
+            if cell.data_type == "f" and value is None:
+                unknown.append("%s %s" % (cell.coordinate, str(getattr(cell.value, "text", cell.value))[:SHOWN_CELL]))
+    return merged, unknown
 
 
 def trimmed(rows):
@@ -426,7 +527,19 @@ def binary(head, name):
         return "pickle; loading it runs the code that is in it", []
     if head[4:8] == b"ftyp":
         return "MP4 or QuickTime video", []
-    return next((what for mark, what in MARKS if head.startswith(mark)), "binary content"), []
+    told = next((what for mark, what in MARKS if head.startswith(mark)), None)
+    if told is None and name.endswith((".rds", ".rdata", ".rda")):
+        told = "data of R: the package pyreadr reads it"
+    return told or "binary content", []
+
+
+def first_stata(path):
+    import pandas
+    with pandas.read_stata(path, iterator=True) as reader:
+        some = reader.read(SHOWN_ROWS, convert_categoricals=False)
+        labels = {name: text for name, text in reader.variable_labels().items() if text}
+    kinds = ["%s%s" % (kind, ", " + clipped(labels[name], SHOWN_CELL) if name in labels else "") for name, kind in some.dtypes.astype(str).items()]
+    return "Stata data", rows_told("", [list(some.columns)] + some.astype(object).values.tolist(), None, len(some.columns), kinds)
 
 
 def first(path):
@@ -450,6 +563,10 @@ def first(path):
             return first_database(path)
         if head.startswith(b"\x89HDF\r\n\x1a\n"):
             return first_hdf(path)
+        if head[:4] in (b"$FL2", b"$FL3"):
+            return "SPSS data: pandas.read_spss reads it, with the package pyreadstat", []
+        if name.endswith(".dta") and (head.startswith(b"<stata_dta>") or head[:1] in (b"\x69", b"\x6c", b"\x6e", b"\x6f", b"\x71", b"\x72", b"\x73")):
+            return first_stata(path)
         if head[:4] == b"PAR1":
             return first_parquet(file)
         if head[:6] == b"ARROW1":
@@ -468,6 +585,8 @@ def first(path):
             return first_sound(path)
         if head[:2] == b"\x1f\x8b" and name.endswith(".gz"):
             return first_packed(file, name)
+        if head[:2] == b"\x1f\x8b":
+            return binary(head, name)
         if name.endswith(".ipynb"):
             told = first_notebook(file, size)
             if told:

@@ -60,10 +60,27 @@ with zipfile.ZipFile("laugh.xlsx", "w") as z, zipfile.ZipFile("two.xlsx") as old
         z.writestr(i, body)
 `
 
+// makeReports writes tables as people keep them.
+const makeReports = `
+import openpyxl
+text("money.csv", '产品,金额,增长率,数量\n茶叶,"¥2,695.70",12.5%,3\n咖啡,"¥1,200.00",-3%,\n可可,¥99.00,0.5%,N/A\n')
+text("euro.csv", "Ort;Umsatz;Anteil\nWien;1.200,50 €;12,5\nGraz;99,10 €;7,25\n")
+text("days.csv", "id,date\n1,03/04/2024\n2,13/04/2024\n3,30/12/2024\n"); text("months.csv", "id,date\n1,03/04/2024\n2,12/13/2024\n")
+text("two.csv", "region,units\nNorth,1\nSouth,2\n\nproduct,price,tax\nTea,2.5,1\nMilk,1,2\n")
+text("plain.csv", "id,n,t\n1,2.5,2024-01-01\n2,3e5,2024-01-02\n")
+book = openpyxl.Workbook(); sheet = book.active; sheet.title = "报告"
+for row in (["2024 年销售报告"], [], ["地区", "上半年", None, "下半年", None], [None, "收入", "成本", "收入", "成本"], ["华南", 1, 2, 3, 4], ["西南", 5, 6, 7, 8], ["合计", "=SUM(B5:B6)", "=SUM(C5:C6)", "=SUM(D5:D6)", "=SUM(E5:E6)"]): sheet.append(row)
+for cells in ("A1:E1", "A3:A4", "B3:C3", "D3:E3"): sheet.merge_cells(cells)
+secret = book.create_sheet("参数"); secret.append(["name", "value"]); secret.append(["rate", "5%"]); secret.append(["tax", "19%"]); secret.sheet_state = "hidden"
+book.save("report.xlsx")
+pd.DataFrame({"age": [1, 2], "who": ["a", "b"]}).to_stata("s.dta", write_index=False, variable_labels={"age": "Age in years"})
+open("s.sav", "wb").write(b"$FL2@(#) SPSS DATA FILE" + bytes(200)); open("r.rds", "wb").write(gzip.compress(b"X\n" + bytes(100)))
+`
+
 func TestFirstLook(t *testing.T) {
 	t.Parallel()
 	s := open(t, newGVisor(t), sandbox.Limits{})
-	for _, code := range []string{makeFiles, makeKinds} {
+	for _, code := range []string{makeFiles, makeKinds, makeReports} {
 		runCell(t, s, codeCheck(code, func(t *testing.T, r *run) {
 			if got := r.transcript(); !strings.HasSuffix(got, "ok") {
 				t.Fatal(got)
@@ -112,6 +129,16 @@ func TestFirstLook(t *testing.T) {
 		"h.h5":        "HDF5 (or NetCDF 4), 1 dataset:~g/x: float64, shape (2, 3)",
 		"d.pkl":       "pickle; loading it runs the code that is in it",
 		"w.wav":       "WAV sound, 1.0 s, 8,000 Hz, 1 channel",
+		"money.csv":   `3 rows × 4 columns:~产品,金额,增长率,数量~[numbers held as text: 金额 (as "¥2,695.70"), 增长率 (as "12.5%")]~[missing in these 3 rows: 数量 2]`,
+		"euro.csv":    `decimal comma:~[numbers held as text: Umsatz (as "1.200,50 €")]`,
+		"days.csv":    "3 rows × 2 columns:~[dates with the day first: date (as 13/04/2024)]",
+		"months.csv":  "2 rows × 2 columns:~2,12/13/2024",
+		"two.csv":     "~[more than one table: another begins in row 5]",
+		"plain.csv":   "2 rows × 3 columns:~2,3e5,2024-01-02",
+		"report.xlsx": `Excel workbook, 2 sheets:~sheet "报告": 3 rows × 5 columns, header in rows 3 and 4 with merged cells, here joined by /: read it with header=[2, 3]~地区,上半年/收入,上半年/成本,下半年/收入,下半年/成本~华南,1,2,3,4~[formulas without a stored value, which are read as missing: B7 =SUM(B5:B6), C7 =SUM(C5:C6), D7 =SUM(D5:D6) and 1 more]~sheet "参数" (hidden): 2 rows × 2 columns~[numbers held as text: value (as "5%")]`,
+		"s.dta":       "Stata data:~2 columns~age (int32, Age in years)",
+		"s.sav":       "SPSS data: pandas.read_spss",
+		"r.rds":       "data of R: the package pyreadr",
 		"d.docx":      "Word document, 1 paragraph:~Hello <b> world",
 		"d.pptx":      "presentation, 1 slide:~Slide one",
 		"noise.bin":   "binary content",
