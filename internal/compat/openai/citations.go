@@ -2,7 +2,7 @@ package openai
 
 import (
 	"cmp"
-	"net/url"
+	"encoding/hex"
 	"path"
 	"slices"
 	"strings"
@@ -24,7 +24,7 @@ func cite(text, container string, files []string) []annotation {
 		known[f] = len(f) <= longestPath
 	}
 	mentioned := map[string]bool{}
-	for _, link := range linksIn(text) {
+	for _, link := range linksIn(text, files) {
 		if known[link.file] && len(out) < mostCitations {
 			mentioned[link.file] = true
 			add(link.file, utf8.RuneCountInString(text[:link.start]), utf8.RuneCountInString(text[:link.end]))
@@ -48,8 +48,10 @@ type link struct {
 	file       string
 }
 
-// linksIn finds links to the workspace under both of its names.
-func linksIn(text string) []link {
+// linksIn finds links to files of the workspace under both of its names, as models write them: in a Markdown link or in words, percent-encoded or not. A link is to the file with the longest name
+// that stands there and ends there.
+func linksIn(text string, files []string) []link {
+	longest := slices.SortedFunc(slices.Values(files), func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var out []link
 	for _, prefix := range []string{"sandbox:" + mounted, "sandbox:/home/user/"} {
 		for at := 0; ; {
@@ -58,23 +60,60 @@ func linksIn(text string) []link {
 				break
 			}
 			start := at + n
-			rest := text[start+len(prefix):]
-			length := endOfLink(rest)
-			// In a Markdown link the closing parenthesis ends it; names with spaces and parentheses are percent-encoded or quoted there.
-			if file, err := url.PathUnescape(rest[:length]); err == nil && file != "" {
-				out = append(out, link{start, start + len(prefix) + length, file})
+			at = start + len(prefix)
+			inLink := strings.HasSuffix(text[:start], "](") || strings.HasSuffix(text[:start], "<")
+			for _, file := range longest {
+				if length, ok := begins(text[at:], file); ok && ends(text[at+length:], inLink) {
+					out = append(out, link{start, at + length, file})
+					at += length
+					break
+				}
 			}
-			at = start + len(prefix) + length
 		}
 	}
 	slices.SortFunc(out, func(a, b link) int { return cmp.Compare(a.start, b.start) })
 	return out
 }
 
-func endOfLink(rest string) int {
-	n := strings.IndexFunc(rest, func(r rune) bool { return strings.ContainsRune(" \t\r\n()[]<>\"'`|，。；、）】》", r) })
-	if n < 0 {
-		n = len(rest)
+// begins says how many bytes at the beginning of text stand for a name, of which any may be percent-encoded.
+func begins(text, name string) (length int, ok bool) {
+	if name == "" {
+		return 0, false
 	}
-	return len(strings.TrimRight(rest[:n], ".,;:!?*"))
+	if strings.HasPrefix(text, name) {
+		return len(name), true
+	}
+	for n := range len(name) {
+		rest := text[length:]
+		switch {
+		case len(rest) >= 3 && rest[0] == '%' && escapes(rest[:3], name[n]):
+			length += 3
+		case rest != "" && rest[0] == name[n]:
+			length++
+		default:
+			return 0, false
+		}
+	}
+	return length, true
+}
+
+// escapes says whether a percent sign with two digits stands for a byte.
+func escapes(text string, b byte) bool {
+	decoded, err := hex.DecodeString(text[1:])
+	return err == nil && decoded[0] == b
+}
+
+// ends says whether a name may have ended before rest: in a link at its end, and in words before what is no part of a name.
+func ends(rest string, inLink bool) bool {
+	if rest == "" {
+		return true
+	}
+	next, _ := utf8.DecodeRuneInString(rest)
+	if inLink {
+		return strings.ContainsRune(")>", next) || strings.HasPrefix(rest, ` "`) || strings.HasPrefix(rest, " '")
+	}
+	if strings.ContainsRune(".,;:!?*", next) {
+		return ends(strings.TrimLeft(rest, ".,;:!?*"), false)
+	}
+	return strings.ContainsRune(" \t\r\n()[]<>\"'`|，。；、）】》", next)
 }

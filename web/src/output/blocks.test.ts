@@ -41,10 +41,19 @@ describe('takeFormulas', () => {
     expect(tex('```\n$x$\n```')).toEqual([])
     expect(tex('\\$x$')).toEqual([])
     expect(tex('US$ 5 and US$ 6')).toEqual([])
+    expect(tex('from $5,000/$6,000 to $7.50-$8, not $9 (was $10)')).toEqual([])
+    expect(tex('**$1,200** and US$5 or US$6; $3 each, $4 for two')).toEqual([])
   })
   it('finds formulas', () => {
     expect(tex('$x^2$, \\(a_b\\) and $$\\sum$$ and \\[y\\]')).toEqual(['x^2', 'a_b', 'D \\sum', 'D y'])
     expect(tex('$\\frac{a}{b}$')).toEqual(['\\frac{a}{b}'])
+    expect(tex('$10^{-3}$, $2x+1$, $0.5\\cdot x$, $3 \\times 4 = 12$ and $1$')).toEqual([
+      '10^{-3}',
+      '2x+1',
+      '0.5\\cdot x',
+      '3 \\times 4 = 12',
+      '1',
+    ])
     expect(takeFormulas('a $x$ b').text).toBe('a \ue0000\ue001 b')
   })
 })

@@ -78,7 +78,7 @@ export function takeFormulas(text: string): { text: string; formulas: Formula[] 
   const clean = text.replace(/[\ue000\ue001]/g, '')
   if (!/\$|\\[([]/.test(clean)) return { text: clean, formulas }
   const parts =
-    /(^ {0,3}(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:\n {0,3}\2[`~]*\s*$|$(?![\s\S])))|(`+)(?!`)[\s\S]*?[^`]\3(?!`)|\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\]|\\\(([\s\S]+?)\\\)|\\\$|\$(?![\d\s$])((?:\\.|[^$\\\n])*?[^\s\\$]|[^\s\\$\d])\$(?!\d)/gm
+    /(^ {0,3}(`{3,}|~{3,})[^\n]*\n[\s\S]*?(?:\n {0,3}\2[`~]*\s*$|$(?![\s\S])))|(`+)(?!`)[\s\S]*?[^`]\3(?!`)|\$\$([\s\S]+?)\$\$|\\\[([\s\S]+?)\\\]|\\\(([\s\S]+?)\\\)|\\\$|\$(?![\s$])((?:\\.|[^$\\\n])*?[^\s\\$])\$(?!\d)/gm
   const out = clean.replace(parts, (all, _f, _g, _c, d1, d2, i1, i2) => {
     const tex = d1 ?? d2 ?? i1 ?? i2
     if (tex === undefined || formulas.length >= 500 || tex.length > 5000) return all
