@@ -119,6 +119,17 @@ func TestLibreChatSameName(t *testing.T) {
 	if got := read("a", "", first, second); got != "changed\n" {
 		t.Errorf("sent again: %q", got)
 	}
+	if r, err := s.libre(t.Context(), "DELETE", "files/"+first.storage+"/"+first.id, "", nil); err != nil || r.status != 200 {
+		t.Fatalf("%v, %d %s", err, r.status, r.body)
+	}
+	if got := read("a", "", first, second); got != "changed\n" {
+		t.Errorf("sent again when the first upload was deleted: %q", got)
+	}
+	if got := read("a", "", first); got != "changed\n" {
+		t.Errorf("the deleted upload alone, which the session has: %q", got)
+	}
+	first = s.libreUpload("data.csv", "1")
+	second = s.libreUpload("data.csv", "2222")
 	for hint, files := range map[string][]libreFile{"b": {first, second}, "c": {second, first}} {
 		if got := read(hint, "", files...); got != "2222\n" {
 			t.Errorf("both, in the conversation %s: %q", hint, got)

@@ -1308,8 +1308,8 @@ def limit_address_space(size):
     _setrlimit(resource.RLIMIT_AS, (size if soft == resource.RLIM_INFINITY or reserved_addresses else min(size, soft), hard))
 
 
-def free_of_limit(start):
-    """A function that starts a program, which does without our limit on addresses: browsers and WebAssembly reserve far more than they use."""
+def free_of_limit(start, waits=False):
+    """A function that starts a program, which does without our limit on addresses: browsers and WebAssembly reserve far more than they use. It returns the process's id, or waits for its end."""
 
     @functools.wraps(start)
     def started(*args, **kwargs):
@@ -1318,7 +1318,7 @@ def free_of_limit(start):
         try:
             _setrlimit(resource.RLIMIT_AS, limit)
             pid = start(*args, **kwargs)
-            if pid:
+            if pid and not waits:
                 try:
                     _prlimit(pid, resource.RLIMIT_AS, limit)  # another thread may have set ours back before the program began
                 except (OSError, ValueError):
@@ -1338,8 +1338,7 @@ def free_programs():
     for module, name in ((_posixsubprocess, "fork_exec"), (subprocess, "_fork_exec"), (os, "posix_spawn"), (os, "posix_spawnp"), (os, "execv"), (os, "execve")):
         if hasattr(module, name):
             setattr(module, name, free_of_limit(getattr(module, name)))
-    system = os.system
-    os.system = functools.wraps(system)(lambda command: system("ulimit -S -v $(ulimit -H -v) 2>/dev/null\n" + command if isinstance(command, str) else command))
+    os.system = free_of_limit(os.system, waits=True)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -65,20 +65,20 @@ func (s *server) putInputs(ctx context.Context, c *call, session hub.Session, r 
 		}
 		from, err := s.find(ctx, c, in)
 		if err != nil {
-			return err
+			from = source{missing: err}
 		}
 		if old, ok := newest[in.place()]; !ok || from.since.After(old.since) {
 			newest[in.place()] = from
 		}
 	}
 	for place, from := range newest {
-		is := false
+		current := false // the session has the file, and nothing newer came
 		err := s.Hub.Tree(ctx, c.who, session.ID, false, func(ctx context.Context, t hub.Tree) error {
 			old, err := t.Stat(ctx, place)
-			is = err == nil && !from.since.After(old.Modified)
+			current = err == nil && !from.since.After(old.Modified)
 			return nil
 		})
-		if err == nil && !is {
+		if err == nil && !current {
 			err = s.putInput(ctx, c, session, from, place)
 		}
 		if err != nil {
@@ -93,7 +93,8 @@ type source struct {
 	file    string // id of the stored file, or ""
 	session string
 	path    string
-	since   time.Time // when it came to be as it is
+	since   time.Time // when its content was written
+	missing error     // why there is no content any more; a session may have it still
 }
 
 func (s *server) find(ctx context.Context, c *call, in input) (source, error) {
@@ -106,6 +107,9 @@ func (s *server) find(ctx context.Context, c *call, in input) (source, error) {
 
 // putInput puts a file into a session.
 func (s *server) putInput(ctx context.Context, c *call, session hub.Session, from source, place string) error {
+	if from.missing != nil {
+		return from.missing
+	}
 	if from.file != "" {
 		_, err := s.Hub.PutFile(ctx, c.who, session.ID, from.file, place)
 		return err

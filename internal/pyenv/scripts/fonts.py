@@ -154,7 +154,7 @@ def build_truetype(packages, path):
             record.string = "CJKSans-Regular" if record.nameID == 6 else "CJK Sans"
     font.save(path)
     licence = next(packages.rglob("OFL.txt")).read_text(encoding="utf-8")
-    notice = "%s: %s\n%s\n\nCopyright (c) 2010 NHN Corporation, with Reserved Font Name Nanum (the Korean syllables)\n\n" % (TRUETYPE, font["name"].getDebugName(0), font["name"].getDebugName(13))
+    notice = "%s: %s\nIts Korean syllables: %s\n%s\n\n" % (TRUETYPE, font["name"].getDebugName(0), korean["name"].getDebugName(0), font["name"].getDebugName(13))
     path.with_name("LICENSE_CJK").write_text(notice + licence, encoding="utf-8")
 
 
