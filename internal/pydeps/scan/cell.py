@@ -74,7 +74,7 @@ class Cell:
             name, rest = word_of(lines[0][2:])
             lines = lines[1:]
             if name in SHELL_CELLS and (name != "script" or word_of(rest)[0].rpartition("/")[2] in SHELL_CELLS):
-                self.shell += [line for line in "\n".join(lines).replace("\\\n", " ").split("\n") if installs(line)]
+                self.shell += [line for line in "\n".join(lines).replace("\\\n", " ").split("\n") if installs(line) or started(line)]
             if name == "sql":
                 return [sql(rest)]
             if name not in PYTHON_CELLS:

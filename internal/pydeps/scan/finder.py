@@ -69,6 +69,7 @@ class Finder(Calls):
     def __init__(self, text):
         self.text = text
         self.installing = installs(text)  # else no command is worth a look, whatever its strings are made of
+        self.starting = any(program in text for program in PROGRAMS)
         self.imports = []  # module, names, context
         self.aliases = {}  # name -> what it means, dotted
         self.calls = []  # node, context
@@ -120,6 +121,8 @@ class Finder(Calls):
     def add(self, module, names, context):
         if len(module) <= LONGEST_NAME and all(part.isidentifier() for part in module.split(".")):
             self.imports.append((module, [n for n in names if len(n) <= LONGEST_NAME], context))
+            if root(module) in STARTERS:
+                self.needs.setdefault((PROGRAMS[STARTERS[root(module)]], root(module)), context)
 
     # Statements
 
@@ -156,7 +159,8 @@ class Finder(Calls):
         return [(c, context) for c in children(node)]
 
     def remember(self, name, value):
-        self.lists[name] = (self.lists.get(name, []) + self.texts(value))[:FEW]
+        texts = [joined(value)] if self.starting and isinstance(value, _ast.JoinedStr) else self.texts(value)
+        self.lists[name] = (self.lists.get(name, []) + texts)[:FEW]
 
     def see_function(self, node, context):
         self.functions[node.name] = [a.arg for a in node.args.args]

