@@ -1477,7 +1477,7 @@ class Kernel:
         charts = formatters[CHART_MIME] = ChartFormatter(parent=shell.display_formatter)  # after the picture, which lays the figure out
         charts.teller = self.teller
         told = formatters[TOLD_MIME] = ToldFormatter(parent=shell.display_formatter)
-        for module in ("pandas", "pandas.core.frame"):
+        for module in ("pandas", "pandas.core.frame", "polars.dataframe.frame"):
             told.for_type_by_name(module, "DataFrame", self.teller.tell)
         return shell
 

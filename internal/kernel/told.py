@@ -14,6 +14,7 @@ TOLD_COLUMNS = 400  # that are looked at
 TOLD_CELLS = 2_000_000  # that are searched for missing values
 PRINT_COLUMNS, PRINT_WIDTH = 30, 200  # of what a model's code prints, where it has set neither
 ARRAY_WIDTH = 75  # characters of a line of an array: numpy's own default
+POLARS_FORMS = {"POLARS_FMT_MAX_COLS": "20", "POLARS_TABLE_WIDTH": "300"}  # of what a model's code prints with Polars, which looks there each time; it shows 8 columns otherwise
 CELL_COLUMNS = 20  # of what cells show where there is no terminal: pandas' own default there, which it takes only from Jupyter
 
 
@@ -81,18 +82,18 @@ def told_kinds(kinds):
     return told_list([kind if n == 1 else "%s ×%d" % (kind, n) for kind, n in ((kind, len([*same])) for kind, same in itertools.groupby(kinds))])
 
 
-def told_frame(frame):
-    """A DataFrame in lines: its shape, its columns as CSV as far as there is room, kinds, missing values."""
-    rows, width = frame.shape
-    chosen = [*range(rows)] if rows <= TOLD_WHOLE else [*range(TOLD_HEAD), *range(rows - TOLD_TAIL, rows)]
-    part = frame.iloc[chosen, :TOLD_COLUMNS]
-    levels = part.index.nlevels
-    index = [part.index.get_level_values(i) for i in range(levels)]
-    columns = [[told_name(level.name) if level.name is not None else "", *map(told_cell, level.tolist())] for level in index]
+def told_table(rows, names, kinds, index, cells, missing):
+    """A table in lines: its shape, its columns as CSV as far as there is room, kinds, missing values.
+
+    The index has columns of told cells with the rows that are shown, and cells(i) returns those of column i, to be told. missing(looked) returns how many values are missing in each column of
+    that many rows.
+    """
+    width = len(names)
+    columns = list(index)
     sizes = sum(len(cell) + 1 for column in columns for cell in column)
     told = 0
-    for i in range(part.shape[1]):
-        column = [told_name(frame.columns[i]), *map(told_cell, part.iloc[:, i].tolist())]
+    for i in range(min(width, TOLD_COLUMNS)):
+        column = [told_name(names[i]), *map(told_cell, cells(i))]
         sizes += sum(len(cell) + 1 for cell in column)
         if told and sizes > TOLD_ROOM:
             break
@@ -100,20 +101,36 @@ def told_frame(frame):
         told += 1
     lines = ["[DataFrame: %d rows × %d columns]" % (rows, width)]
     body = [",".join(cells) for cells in zip(*columns)]
-    if len(chosen) < rows:
-        body.insert(1 + TOLD_HEAD, "… %d rows …" % (rows - len(chosen)))
+    if len(body) - 1 < rows:
+        body.insert(1 + TOLD_HEAD, "… %d rows …" % (rows - len(body) + 1))
     lines += body
-    kinds = frame.dtypes
-    lines.append("[dtypes: %s]" % told_kinds([str(kind)[:TOLD_CELL] for kind in kinds.iloc[:told].tolist()]))
+    lines.append("[dtypes: %s]" % told_kinds([str(kind)[:TOLD_CELL] for kind in kinds[:told]]))
     if told < width:
-        listed = ["%s %s" % (told_name(frame.columns[i]), str(kinds.iloc[i])[:TOLD_CELL]) for i in range(told, min(width, told + TOLD_COLUMNS))]
+        listed = ["%s %s" % (told_name(names[i]), str(kinds[i])[:TOLD_CELL]) for i in range(told, min(width, told + TOLD_COLUMNS))]
         lines.append("[%d more columns: %s]" % (width - told, told_list(listed, width - told)))
     looked = min(rows, TOLD_CELLS // max(1, width))
-    missing = frame.iloc[:looked].isna().sum().tolist() if looked else []
-    found = ["%s %d" % (told_name(frame.columns[i]), n) for i, n in enumerate(missing) if n]
+    found = ["%s %d" % (told_name(names[i]), n) for i, n in enumerate(missing(looked) if looked else ()) if n]
     if found:
         lines.append("[missing%s: %s]" % ("" if looked == rows else " in the first %d rows" % looked, told_list(found)))
     return "\n".join(lines)
+
+
+def told_pandas(frame):
+    rows = len(frame)
+    part = frame.iloc[[*range(rows)] if rows <= TOLD_WHOLE else [*range(TOLD_HEAD), *range(rows - TOLD_TAIL, rows)], :TOLD_COLUMNS]
+    levels = [part.index.get_level_values(i) for i in range(part.index.nlevels)]
+    index = [[told_name(level.name) if level.name is not None else "", *map(told_cell, level.tolist())] for level in levels]
+    return told_table(rows, frame.columns, frame.dtypes.tolist(), index, lambda i: part.iloc[:, i].tolist(), lambda looked: frame.iloc[:looked].isna().sum().tolist())
+
+
+def told_polars(frame):
+    rows = frame.height
+    parts = [frame] if rows <= TOLD_WHOLE else [frame.head(TOLD_HEAD), frame.tail(TOLD_TAIL)]
+
+    def cells(i):
+        return [value for part in parts for value in part.to_series(i).to_list()]
+
+    return told_table(rows, frame.columns, frame.dtypes, [], cells, lambda looked: frame.head(looked).null_count().row(0))
 
 
 class Teller:
@@ -135,6 +152,11 @@ class Teller:
         columns = request.get("columns")
         if columns and "COLUMNS" not in os.environ:
             self.columns = os.environ["COLUMNS"] = str(columns)
+        for name, value in POLARS_FORMS.items():
+            if request.get("model"):
+                os.environ.setdefault(name, value)
+            elif os.environ.get(name) == value:
+                del os.environ[name]
         numpy = sys.modules.get("numpy")
         if numpy is not None:
             self.widen_arrays(numpy)
@@ -152,10 +174,15 @@ class Teller:
 
     def tell(self, value):
         """What a formatter calls with a DataFrame. Where it returns nothing, a model is told what people see."""
-        if not self.kernel.request.get("model") or self.untouched is None or _library(value) != "pandas":
+        if not self.kernel.request.get("model"):
             return None
+        library = _library(value)
         try:
-            return told_frame(value) if self.plain() == self.untouched else None
+            if library == "polars":
+                return told_polars(value)
+            if library not in ("pandas", "geopandas") or self.untouched is None:
+                return None
+            return told_pandas(value) if self.plain() == self.untouched else None
         except Exception:
             return None  # a column of a kind that cannot be listed
 

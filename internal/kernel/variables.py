@@ -52,7 +52,7 @@ def _library(value):
     """The library whose own type a value has: not one that code has derived from it."""
     kind = type(value)
     root = _module(kind).partition(".")[0]
-    module = sys.modules.get(root) if root in ("numpy", "pandas", "polars") else None
+    module = sys.modules.get(root) if root in ("numpy", "pandas", "polars", "geopandas") else None
     if module is not None and getattr(module, _qualname(kind), None) is kind:
         return root
     return ""
@@ -160,7 +160,7 @@ class Variables:
                 if not out.get("shape"):
                     out["preview"] = _preview(value)
                 else:
-                    out["preview"] = _names(value.columns) if _qualname(type(value)) == "DataFrame" else _text(str(getattr(value, "dtype", "")))
+                    out["preview"] = _names(value.columns) if _qualname(type(value)) in ("DataFrame", "GeoDataFrame") else _text(str(getattr(value, "dtype", "")))
             elif type(value) in CONTAINERS + (str, bytes):
                 out["length"], out["preview"], out["bytes"] = len(value), _preview(value), sys.getsizeof(value)
             else:

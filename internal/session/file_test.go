@@ -31,6 +31,7 @@ func TestFiles(t *testing.T) {
 			{"appended", []cell{code("open('new.txt', 'a').write('67');", "changed new.txt 7\nok")}},
 			{"same size", []cell{code("open('new.txt', 'w').write('7654321');", "changed new.txt 7\nok")}},
 			{"input changed", []cell{code("open('put.txt', 'w').write('more');", "changed put.txt 4\nok")}},
+			{"unfinished", []cell{code("f = open('a.mp3', 'wb')", "ok"), code("f.write(b'x'); f.close()", "created a.mp3 1\nok"), code("open('a.mp3', 'w').close()", "changed a.mp3 0\nok")}},
 			{"in subfolders", []cell{code("import os\nos.makedirs('out/deep')\nopen('out/deep/图.txt', 'w').write('x');", "created out/deep/图.txt 1\nok")}},
 			{"several", []cell{code("for i in range(3): open(f's{i}', 'w').close()", "created s0 0\ncreated s1 0\ncreated s2 0\nok")}},
 			{"removed", []cell{code("os.remove('s0')", "ok"), code("open('s0', 'w').close()", "created s0 0\nok")}},

@@ -27,6 +27,9 @@ func (s *Live) changes(ctx context.Context) ([]kernel.File, error) {
 			now[f.Path] = before // the kernel that writes it reports it
 			continue
 		}
+		if !ok && f.Size == 0 && workspace.Unfinished(f.Path) {
+			continue // it is created when something is in it
+		}
 		now[f.Path] = f.Stamp
 		if (!ok || before != f.Stamp) && !workspace.Incidental(f.Path) {
 			changed = append(changed, kernel.File{Path: f.Path, Size: f.Size, Created: !ok})
