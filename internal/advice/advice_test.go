@@ -206,7 +206,7 @@ func TestSourcesThatCannotBeRead(t *testing.T) {
 		code problem.Code
 	}{
 		"a.ipynb": {"print(1)", problem.NotebookInvalid},
-		"b.ipynb": {`{"nbformat":3,"worksheets":[]}`, problem.NotebookInvalid},
+		"b.ipynb": {`{"nbformat":5,"worksheets":[]}`, problem.NotebookInvalid},
 		"c.ipynb": {`{"nbformat":4,"cells":[{"cell_type":"code","source":7}]}`, problem.NotebookInvalid},
 		"d.py":    {"\xff\xfe", problem.InputUnreadable},
 		"e.py":    {"x = '\x00'", problem.InputUnreadable},

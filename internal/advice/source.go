@@ -11,6 +11,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
+	"cove/internal/oldnotebook"
 	"cove/internal/problem"
 )
 
@@ -62,7 +63,7 @@ func (s *Source) check() error {
 	return nil
 }
 
-// join puts the cells with code of a notebook after one another. The format is nbformat's: version 4 has cells, whose source is a text or a list of lines;
+// join puts the cells with code of a notebook after one another. The format is nbformat's: version 4, to which older ones are brought, has cells, whose source is a text or a list of lines;
 // see https://nbformat.readthedocs.io/en/latest/format_description.html.
 func (s *Source) join(content []byte) error {
 	var nb struct {
@@ -75,11 +76,11 @@ func (s *Source) join(content []byte) error {
 	invalid := func(why string) error {
 		return problem.New(problem.NotebookInvalid, s.Name+" is not a notebook that can be read: "+why).WithHint("save it anew with Jupyter, or give a file with Python code")
 	}
-	if err := json.Unmarshal(content, &nb); err != nil {
+	if err := json.Unmarshal(oldnotebook.UpgradeText(content), &nb); err != nil {
 		return invalid("it is not the JSON of one")
 	}
 	if nb.Format != 4 {
-		return invalid(fmt.Sprintf("its format has version %d, and only 4 is known", nb.Format))
+		return invalid(fmt.Sprintf("its format has version %d, and 2, 3 and 4 are known", nb.Format))
 	}
 	if len(nb.Cells) > maxCells {
 		return invalid(fmt.Sprintf("it has more than %d cells", maxCells))

@@ -24,16 +24,20 @@ type runCmd struct {
 	Args    []string `kong:"-"`
 	codeFlags
 	serverFlags
+	All     bool `help:"Run the cells of a notebook that follow one that fails, too."`
+	Inplace bool `name:"inplace" help:"Write what came of a notebook into the notebook itself."`
 	Restart bool `help:"Begin a new interpreter in the session first: variables and imports are lost, files are kept."`
 	JSON    bool `name:"json" help:"Print one event per line as JSON (docs/events.md)."`
 
-	cells *notebook.Program // of a notebook
+	cells  *notebook.Program // of a notebook
+	target string            // where it is written with what came of it; "": into the out folder
 }
 
 // Help is the long help.
 func (runCmd) Help() string {
 	return `Standard output and standard error of the program pass through unchanged. The cells of a notebook (.ipynb) are run in their order up to the first that
-fails, and the notebook is put into the out folder with what came of them. Every file that the code creates or
+fails (--all: to the last), and the notebook is put into the out folder with what came of them, into the file that -o FILE.ipynb names, or with --inplace
+into itself. Every file that the code creates or
 changes, and every figure as figure-N.png, is put into the out folder.
 
 Packages that the code imports and that are missing are installed before it runs; see cove packages --help.
@@ -45,7 +49,7 @@ Examples:
 
     cove run -c 'import cowsay; cowsay.cow("moo")'
     cove run analysis.py -f data.csv -o out -- --year 2025
-    cove run analysis.ipynb -f data.csv -o out
+    cove run analysis.ipynb -f data.csv -o done.ipynb
     echo 'sum(range(10))' | cove run -
     cove run --session lab -c 'x = [1, 2, 3]' && cove run --session lab -c 'sum(x)'
     cove run --server https://cove.example.com analysis.py -f data.csv
@@ -87,8 +91,14 @@ func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error
 		if len(c.Args) > 0 {
 			return req, problem.New(problem.Usage, "a notebook takes no arguments").WithHint("set variables of its environment with --env NAME=VALUE")
 		}
-		c.cells, err = readNotebook(c.Program)
+		if c.cells, err = readNotebook(c.Program); err == nil {
+			err = c.aim(p.Config.Folders.Out)
+		}
+		req.Args = argumentsOfNotebooks
 		return req, err
+	}
+	if c.All || c.Inplace {
+		return req, problem.New(problem.Usage, "--all and --inplace are for notebooks").WithHint("give a file that ends in .ipynb")
 	}
 	files, _, err := collectOne(c.Program)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"cove/internal/oldnotebook"
 	"cove/internal/problem"
 )
 
@@ -27,7 +28,7 @@ type ProgramCell struct {
 	at int
 }
 
-// ReadProgram reads a Jupyter notebook of format 4. Its code must be Python.
+// ReadProgram reads a Jupyter notebook of format 2, 3 or 4, which is of format 4 from then on. Its code must be Python.
 func ReadProgram(text []byte) (*Program, error) {
 	p := &Program{}
 	var about struct {
@@ -41,6 +42,7 @@ func ReadProgram(text []byte) (*Program, error) {
 			} `json:"language_info"`
 		} `json:"metadata"`
 	}
+	text = oldnotebook.UpgradeText(text)
 	err := json.Unmarshal(text, &p.all)
 	if err == nil {
 		err = json.Unmarshal(text, &about)
@@ -52,7 +54,7 @@ func ReadProgram(text []byte) (*Program, error) {
 		return nil, problem.New(problem.InputRefused, "the file is not a Jupyter notebook").WithCause(err)
 	}
 	if about.Format != 4 {
-		return nil, problem.New(problem.InputRefused, fmt.Sprintf("the notebook has format %d, and cove runs format 4", about.Format)).WithHint("open and save it in Jupyter, which writes format 4")
+		return nil, problem.New(problem.InputRefused, fmt.Sprintf("the notebook has format %d, and cove runs formats 2 to 4", about.Format)).WithHint("open and save it in Jupyter, which writes format 4")
 	}
 	for _, language := range []string{about.Metadata.Kernel.Language, about.Metadata.Language.Name} {
 		if language != "" && !strings.EqualFold(language, "python") && !strings.EqualFold(language, "ipython") {

@@ -246,25 +246,30 @@ def read_notebook(file, size):
     if size > DOCUMENT:
         raise Refused("the notebook is larger than 20 MiB")
     whole = json.loads(file.read())
-    if not isinstance(whole, dict) or not isinstance(whole.get("cells"), list):
+    if not isinstance(whole, dict):
+        return None
+    found = whole.get("cells")
+    if not isinstance(found, list) and isinstance(whole.get("worksheets"), list):  # of format 3
+        found = [c for s in whole["worksheets"] if isinstance(s, dict) and isinstance(s.get("cells"), list) for c in s["cells"]]
+    if not isinstance(found, list):
         return None
     cells, room = [], 1 << 20
-    for one in whole["cells"]:
+    for one in found:
         if not isinstance(one, dict) or len(cells) >= MOST_CELLS or room <= 0:
             continue
-        out = {"kind": str(one.get("cell_type"))[:20], "source": joined(one.get("source"), 20000), "outputs": []}
+        out = {"kind": str(one.get("cell_type"))[:20], "source": joined(one.get("source") or one.get("input"), 20000), "outputs": []}
         for shown in (one.get("outputs") if isinstance(one.get("outputs"), list) else [])[:20]:
             if isinstance(shown, dict):
-                data = shown.get("data") if isinstance(shown.get("data"), dict) else {}
+                data = shown.get("data") if isinstance(shown.get("data"), dict) else {k: 0 for k in shown if k in ("png", "jpeg", "svg", "html", "latex", "json", "javascript")}
                 text = joined(shown.get("text") or data.get("text/plain"), 4000)
-                if shown.get("output_type") == "error":
+                if shown.get("output_type") in ("error", "pyerr"):
                     text = joined(shown.get("ename"), 200) + ": " + joined(shown.get("evalue"), 2000)
                 if not text:
                     text = "(%s)" % ", ".join(str(k)[:60] for k in list(data)[:5])
                 out["outputs"].append(text)
         room -= len(out["source"]) + sum(map(len, out["outputs"]))
         cells.append(out)
-    return {"kind": "notebook", "cells": cells, "more": max(0, len(whole["cells"]) - len(cells))}
+    return {"kind": "notebook", "cells": cells, "more": max(0, len(found) - len(cells))}
 
 
 def names_of(raw, names):

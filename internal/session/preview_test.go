@@ -33,6 +33,7 @@ open("noise.parquet", "wb").write(bytes(range(256)) * 40)
 open("code.py", "w").write("print('é')\n" * 10000)
 open("broken.ipynb", "w").write("{")
 json.dump({"cells": [{"cell_type": "code", "source": ["1+1"], "outputs": [{"output_type": "execute_result", "data": {"text/plain": ["2"]}}]}, {"cell_type": "markdown", "source": "hi"}]}, open("n.ipynb", "w"))
+json.dump({"nbformat": 3, "worksheets": [{"cells": [{"cell_type": "code", "input": ["2+2"], "outputs": [{"output_type": "pyout", "text": ["4"]}, {"output_type": "display_data", "png": "AAAA"}, {"output_type": "pyerr", "ename": "E", "evalue": "v"}]}]}]}, open("old.ipynb", "w"))
 with zipfile.ZipFile("z.zip", "w") as z:
     for i in range(1500): z.writestr("f%d.txt" % i, "x" * i)
 with tarfile.open("t.tar.gz", "w:gz") as t: t.add("gbk.csv")
@@ -83,6 +84,7 @@ func TestPreviewsOfFiles(t *testing.T) {
 		"sheet":             {workspace.Look{Path: "b.xlsx", Sheet: "Second"}, []string{`[["Wien",3,2]]`, `"total":1`}},
 		"Parquet":           {workspace.Look{Path: "p.parquet", Offset: 3998, Limit: 3}, []string{`[[3998],[3999],[4000]]`, `"total":5000`, `"type":"int64"`}},
 		"code":              {workspace.Look{Path: "code.py"}, []string{`"kind":"text"`, `"truncated":true`, `é`}},
+		"old notebook":      {workspace.Look{Path: "old.ipynb"}, []string{`"kind":"notebook"`, `{"kind":"code","source":"2+2","outputs":["4","(png)","E: v"]}`}},
 		"notebook":          {workspace.Look{Path: "n.ipynb"}, []string{`"kind":"notebook"`, `{"kind":"code","source":"1+1","outputs":["2"]}`, `"source":"hi"`}},
 		"zip":               {workspace.Look{Path: "z.zip"}, []string{`"kind":"archive"`, `"path":"f999.txt","size":999`, `"more":500`}},
 		"tar":               {workspace.Look{Path: "t.tar.gz"}, []string{`"path":"gbk.csv"`}},

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"cove/internal/intake"
+	"cove/internal/oldnotebook"
 	"cove/internal/problem"
 )
 
@@ -18,7 +19,7 @@ const emptyNotebook = `{"cells":[],"metadata":{},"nbformat":4,"nbformat_minor":5
 
 // readNotebook is a notebook's content for clients: texts that the file has as lists of lines are in one piece.
 func readNotebook(ctx context.Context, text []byte) (map[string]any, error) {
-	unreadable := problem.New(problem.InvalidRequest, "Unreadable Notebook: the file is not a notebook of version 4").WithHint("open it as a text file")
+	unreadable := problem.New(problem.InvalidRequest, "Unreadable Notebook: the file is not a notebook").WithHint("open it as a text file")
 	text, err := intake.Read(ctx, bytes.NewReader(text)) // which bounds what decoding takes
 	if err != nil {
 		if p := problem.Of(err); p != nil && p.Kind != problem.Invalid {
@@ -30,6 +31,10 @@ func readNotebook(ctx context.Context, text []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if d.Decode(&nb) != nil || nb == nil {
+		return nil, unreadable
+	}
+	oldnotebook.Upgrade(nb)
+	if _, ok := nb["nbformat"].(json.Number); !ok {
 		return nil, unreadable
 	}
 	cells, _ := nb["cells"].([]any)
