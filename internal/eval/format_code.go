@@ -28,6 +28,9 @@ func codeTask(r row, test string) (Task, error) {
 	return Task{ID: scalar(r.TaskID), Checks: []Check{{Kind: CheckTests, Text: test, Entry: r.EntryPoint}}}, nil
 }
 
+// hasClasses says whether tests are classes of unittest.
+func hasClasses(test string) bool { return strings.Contains(test, "TestCase)") }
+
 // humanEval is a task of HumanEval: prompt is the head of a function with its docstring, canonical_solution its body, and test defines check(candidate).
 func humanEval(r row) (Task, error) {
 	t, err := codeTask(r, scalar(r.Test))
@@ -37,6 +40,9 @@ func humanEval(r row) (Task, error) {
 	if r.Prompt == "" {
 		return t, errors.New("it has no prompt")
 	}
+	if !strings.Contains(t.Checks[0].Text, "check") {
+		return t, errors.New("its test defines no check(candidate)")
+	}
 	t.Checks[0].Prelude = r.Prompt
 	t.Prompt = "Complete the Python function " + r.EntryPoint + ":\n\n" + fenced(r.Prompt) + inSession
 	t.Reference = solution(r.Prompt, r.Solution)
@@ -44,12 +50,13 @@ func humanEval(r row) (Task, error) {
 }
 
 // bigCodeBench is a task of BigCodeBench: instruct_prompt says in words what complete_prompt says as the head of a function, code_prompt is that head without its
-// docstring, and test has classes of unittest.
+// docstring, and test has classes of unittest. In its repository of annotations prompt is the complete one, and there is no other.
 func bigCodeBench(r row) (Task, error) {
 	t, err := codeTask(r, scalar(r.Test))
 	if err != nil {
 		return t, err
 	}
+	r.CompletePrompt = cmp.Or(r.CompletePrompt, r.Prompt)
 	head := cmp.Or(r.CodePrompt, r.CompletePrompt)
 	if head == "" && r.Solution != "" {
 		return t, errors.New("it has neither code_prompt nor complete_prompt")

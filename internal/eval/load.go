@@ -231,6 +231,8 @@ func (r row) format() Format {
 		return BigCodeBench
 	case r.TestStart != nil:
 		return ODEX
+	case len(r.TaskID) > 0 && len(r.Test) > 0 && hasClasses(scalar(r.Test)):
+		return BigCodeBench // as its repository of annotations has it
 	case len(r.TaskID) > 0 && len(r.Test) > 0:
 		return HumanEval
 	case r.Question != "" && r.FileName != "":

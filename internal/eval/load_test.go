@@ -57,6 +57,23 @@ func TestLoadCode(t *testing.T) {
 	}
 }
 
+// TestLoadAnnotations reads the tasks of BigCodeBench as the repository in which they were written has them.
+func TestLoadAnnotations(t *testing.T) {
+	t.Parallel()
+	row := `{"task_id": "f_1", "prompt": "import math\ndef f_1(x):\n    \"\"\"Root.\"\"\"\n", "entry_point": "f_1", "canonical_solution": "    return math.sqrt(x)\n", ` +
+		`"test": "import unittest\nclass TestCases(unittest.TestCase):\n    def test_a(self):\n        self.assertEqual(f_1(4), 2)\n"}`
+	dir := folder(t, "bcb.jsonl", row)
+	set, err := eval.Load([]string{filepath.Join(dir, "bcb.jsonl")}, eval.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := set.Tasks[0]
+	if set.Sources[0].Format != "bigcodebench" || !task.Checks[0].Unittest || task.Reference != "import math\ndef f_1(x):\n    \"\"\"Root.\"\"\"\n    return math.sqrt(x)\n" ||
+		!strings.Contains(task.Prompt, "Root.") || task.Checks[0].Prelude == "" {
+		t.Errorf("%+v of %+v", task, set.Sources)
+	}
+}
+
 func TestLoadSeries(t *testing.T) {
 	t.Parallel()
 	text := `"""What is before the first cell does not count."""
@@ -130,6 +147,7 @@ func TestLoadProblems(t *testing.T) {
 		"no tasks":               {[]string{"x.jsonl", "\n"}, "no task", problem.EvalEmpty},
 		"not JSON":               {[]string{"x.jsonl", humanRow + "\n{"}, "line 2", problem.EvalFormat},
 		"unknown fields":         {[]string{"x.jsonl", `{"a": 1}`}, "fields of no format", problem.EvalFormat},
+		"no check of HumanEval":  {[]string{"x.jsonl", `{"task_id": "a", "prompt": "p", "entry_point": "f", "test": "assert f()"}`}, "task 1: its test defines no check", problem.EvalFormat},
 		"no entry point":         {[]string{"x.jsonl", `{"task_id": "a", "prompt": "p", "test": "t"}`}, "task 1: it has no entry_point", problem.EvalFormat},
 		"twice":                  {[]string{"x.jsonl", humanRow + "\n" + humanRow}, "HE/0 is there already", problem.EvalFormat},
 		"damaged gzip":           {[]string{"x.jsonl.gz", "\x1f\x8b garbage"}, "cannot be read", problem.InputUnreadable},

@@ -171,7 +171,7 @@ func (r Report) WriteText(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	for _, line := range r.remarks() {
+	for _, line := range append(r.remarks(), r.wrong()...) {
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err
 		}
@@ -236,6 +236,47 @@ func (r Report) remarks() []string {
 		lines = append(lines, fmt.Sprintf("%s: %s >= %g: %.4f", word, t.Name, t.Least, t.Share))
 	}
 	return lines
+}
+
+// Bounds of what a text names of wrong tasks.
+const (
+	mostWrong    = 20
+	longestCause = 160 // characters
+)
+
+// wrong are lines with the tasks that are not right, and why.
+func (r Report) wrong() (lines []string) {
+	n := 0
+	for _, record := range r.Records {
+		if !record.Judged || record.Right {
+			continue
+		}
+		if n++; n <= mostWrong {
+			lines = append(lines, "wrong: "+record.Task+": "+record.cause())
+		}
+	}
+	if n > mostWrong {
+		lines = append(lines, fmt.Sprintf("%d more are wrong; %s in the folder of the run has all.", n-mostWrong, ReportPage))
+	}
+	return lines
+}
+
+// cause is in a line why a task is not right.
+func (r Record) cause() string {
+	text := "its answer is " + strconv.Quote(r.Answer)
+	if r.Failure != nil {
+		text = r.Failure.Message
+	} else if at := slices.IndexFunc(r.Checks, func(c CheckResult) bool { return !c.Right }); at >= 0 && r.Checks[at].Why != "" {
+		text = r.Checks[at].Why
+	}
+	if lines := strings.Split(strings.TrimSpace(text), "\n"); strings.HasPrefix(lines[0], "Traceback") {
+		text = lines[len(lines)-1] // the exception
+	}
+	text = strings.Join(strings.Fields(text), " ")
+	if whole := []rune(text); len(whole) > longestCause {
+		text = string(whole[:longestCause]) + "…"
+	}
+	return text
 }
 
 // String is the share as reports show it.
