@@ -51,6 +51,8 @@ func TestTablesOfOtherLibraries(t *testing.T) {
 	c, server := asking(t, "openai/scripted", []modeltest.Turn{
 		modeltest.Run("import polars as pl\nwide = pl.DataFrame({f'column{i:02}': [i, None, 'a' * 99 if i == 3 else i] if i != 3 else ['x', None, 'y'] for i in range(16)})\nwide"),
 		modeltest.Run("print(wide)"),
+		modeltest.Run("pl.DataFrame({'list': pl.concat([pl.Series([1000]).repeat_by(2_000_000)] * 10), 'struct': [{'a': [1]}] * 10, 'short': [[i] for i in range(10)]})"),
+		modeltest.Run("pl.DataFrame()"),
 		modeltest.Run("import geopandas as gpd\nfrom shapely.geometry import Point\ngpd.GeoDataFrame({f'field{i}': [i, i] for i in range(5)}, geometry=[Point(1, 2), Point(3, 4)])"),
 		modeltest.Say("Done."),
 	}, "What is in it?")
@@ -58,7 +60,7 @@ func TestTablesOfOtherLibraries(t *testing.T) {
 	c.run().ended(t, 0)
 	sent := server.Requests()
 	last := sent[len(sent)-1].Text()
-	for _, want := range []string{"[DataFrame: 3 rows × 16 columns]", "column15", "[dtypes: Int64 ×3, String, Int64 ×12]", "[missing: column00 1", "┆ column07 ┆", "[DataFrame: 2 rows × 6 columns]",
+	for _, want := range []string{"[DataFrame: 3 rows × 16 columns]", "column15", "[dtypes: Int64 ×3, String, Int64 ×12]", "[missing: column00 1", "┆ column07 ┆", "[DataFrame: 10 rows × 3 columns]", "…,[9]", "[DataFrame: 0 rows × 0 columns]", "[DataFrame: 2 rows × 6 columns]",
 		"field0,field1,field2,field3,field4,geometry", "POINT (3 4)"} {
 		if !strings.Contains(last, want) {
 			t.Errorf("the model is not told %q:\n%s", want, last)

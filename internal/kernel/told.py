@@ -101,8 +101,9 @@ def told_table(rows, names, kinds, index, cells, missing):
         told += 1
     lines = ["[DataFrame: %d rows × %d columns]" % (rows, width)]
     body = [",".join(cells) for cells in zip(*columns)]
-    if len(body) - 1 < rows:
-        body.insert(1 + TOLD_HEAD, "… %d rows …" % (rows - len(body) + 1))
+    shown = max(0, len(body) - 1)  # the first line has the names
+    if shown < rows:
+        body.insert(1 + TOLD_HEAD, "… %d rows …" % (rows - shown))
     lines += body
     lines.append("[dtypes: %s]" % told_kinds([str(kind)[:TOLD_CELL] for kind in kinds[:told]]))
     if told < width:
@@ -128,7 +129,13 @@ def told_polars(frame):
     parts = [frame] if rows <= TOLD_WHOLE else [frame.head(TOLD_HEAD), frame.tail(TOLD_TAIL)]
 
     def cells(i):
-        return [value for part in parts for value in part.to_series(i).to_list()]
+        kind = frame.dtypes[i]
+        if not kind.is_nested():
+            return [value for part in parts for value in part.to_series(i).to_list()]
+        inner = getattr(kind, "inner", None)
+        if kind != sys.modules["polars"].List or inner is None or inner.is_nested():
+            return ["…"] * sum(part.height for part in parts)  # values of any size, each of which would become an object
+        return [value for part in parts for value in part.to_series(i).list.head(TOLD_CELL).to_list()]
 
     return told_table(rows, frame.columns, frame.dtypes, [], cells, lambda looked: frame.head(looked).null_count().row(0))
 
