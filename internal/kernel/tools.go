@@ -125,10 +125,10 @@ type saidCall struct {
 // call has the calls of a message performed. An error is a violation of the protocol.
 func (x *execution) call(s spoken) error {
 	switch {
+	case s.ID != x.id:
+		return nil // of code that has ended, which does not wait any more: a thread of it may be about to call when the next code begins, which may have no tools
 	case x.req.Tools == nil || x.req.Tools.Set.Len() == 0:
 		return errors.New("it called a tool, which was not offered")
-	case s.ID != x.id:
-		return nil // of code that has ended, which does not wait any more
 	}
 	var good []tool.Call
 	err := elements(s.Calls, '[', tool.MostAtOnce+1, func(d *json.Decoder) error {

@@ -77,7 +77,8 @@ class Tools:
         self.functions, self.globals = {}, {}
         self.module = types.ModuleType("tools", "Functions that the caller of this code offers. `help(tools)` lists them; `tools.find_tools('words')` finds some.")
         self.module.__dict__.update(ToolError=ToolError, find_tools=self.find, aio=types.ModuleType("tools.aio", "The same functions, to be awaited."))
-        self.open = False  # calls can be made
+        self.open = False  # calls can be made; changed, as what is queued, with the lock
+        self.execution = ""  # the id of the one that makes them
         kernel.inlet.tools = self
 
     # -- what an execution is offered
@@ -93,8 +94,9 @@ class Tools:
             if names.get(name) is function:
                 del names[name]
         self.functions = {tool["function"]: tool for tool in offered.get("list") or ()}
-        self.open = bool(self.functions)
-        self.queued, self.flying = [], set()
+        with self.lock:
+            self.open, self.execution = bool(self.functions), request.get("id", "")
+            self.queued, self.flying = [], set()
         self.globals = {}
         for name, tool in self.functions.items():
             setattr(self.module, name, self._function(tool, self._called))
@@ -111,7 +113,8 @@ class Tools:
 
     def end(self):
         """Ends the calls that nobody has waited for. From then on no thread reads what comes from the guest."""
-        self.open = False
+        with self.lock:
+            self.open = False
         for call in list(self.waiting.values()):
             self.take({"number": call.number, "error": "the code that called has ended"})
         while self.reader:
@@ -163,8 +166,6 @@ class Tools:
         kernel = self.kernel
         if kernel.outlet.child:
             raise ToolError("%s: a process that was forked off cannot call tools" % name)
-        if not self.open:
-            raise ToolError("%s: the tools of an execution can be called until it ends" % name)
         if len(self.waiting) >= MOST_CALLS:
             raise ToolError("%s: %d calls wait for an answer, which is the most at a time" % (name, MOST_CALLS))
         try:
@@ -174,6 +175,8 @@ class Tools:
         if len(text) > LARGEST_CALL:
             raise ToolError("%s: the arguments are larger than 1 MiB: hand over the name of a file, or a part" % name)
         with self.lock:
+            if not self.open:
+                raise ToolError("%s: the tools of an execution can be called until it ends" % name)
             self.number += 1
             call = Call(self.number, name, text)
             self.waiting[call.number] = call
@@ -187,8 +190,9 @@ class Tools:
                 room = CALLS_WINDOW - len(self.flying)
                 calls, self.queued = self.queued[:room], self.queued[room:]
                 self.flying.update(call.number for call in calls)
+                execution = self.execution  # the next one may begin before they are sent
             if calls:
-                self.kernel.outlet.send({"type": "tool_calls", "id": self.kernel.request.get("id", ""),
+                self.kernel.outlet.send({"type": "tool_calls", "id": execution,
                                          "calls": [{"number": call.number, "name": call.name, "arguments": call.arguments} for call in calls]})
 
     def _called(self, name, arguments):

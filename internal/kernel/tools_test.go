@@ -258,6 +258,7 @@ func TestHostileTools(t *testing.T) {
 	}{
 		"not offered":       {list: `{"number":1,"name":"rm","arguments":"{}"}`, want: kernel.OutcomeOK},
 		"arguments":         {list: `{"number":1,"name":"echo","arguments":"[1"}`, want: kernel.OutcomeOK},
+		"no tools, late":    {list: `{"number":1,"name":"echo","arguments":"{}"}`, none: true, other: true, want: kernel.OutcomeOK},
 		"no tools":          {list: `{"number":1,"name":"echo","arguments":"{}"}`, none: true, want: kernel.OutcomeProtocol},
 		"another execution": {list: `{"number":1,"name":"echo","arguments":"{}"}`, other: true, want: kernel.OutcomeOK},
 		"twice":             {list: `{"number":1,"name":"echo","arguments":"{}"},{"number":1,"name":"echo","arguments":"{}"}`, want: kernel.OutcomeProtocol},
