@@ -18,7 +18,7 @@ import (
 
 // What cove check did on the programs of internal/advice/testdata/faults when it was last improved. It may do better: change the numbers then.
 const (
-	leastHits       = 54 // faults that were found
+	leastHits       = 58 // faults that were found
 	mostMisses      = 0  // faults that were not found
 	mostFalseAlarms = 0  // findings where there is no fault, notes among them
 )

@@ -88,7 +88,7 @@ func (c *Checker) measure(ctx context.Context, r *Report) error {
 func SlowForms() []string {
 	return []string{
 		"slow-iterrows", "slow-itertuples", "slow-apply-rows", "slow-apply-values", "slow-apply-text", "slow-concat-in-loop", "slow-array-append", "slow-cell-write",
-		"slow-array-loop", "slow-filter-per-group", "slow-list-search", "slow-list-front", "slow-sort-in-loop", "slow-string-building", "slow-list-sum",
+		"slow-array-loop", "slow-filter-per-group", "slow-list-search", "slow-list-grown", "slow-list-front", "slow-sort-in-loop", "slow-string-building", "slow-list-sum",
 	}
 }
 

@@ -123,6 +123,23 @@ def list_search_fast(args):
     return sum(1 for w in wanted if w in known)
 
 
+def list_grown_slow(values):
+    seen = []
+    for v in values:
+        if v not in seen:
+            seen.append(v)
+    return seen
+
+
+def list_grown_fast(values):
+    seen, known = [], set()
+    for v in values:
+        if v not in known:
+            known.add(v)
+            seen.append(v)
+    return seen
+
+
 def list_front_slow(n):
     queue, total = list(range(n)), 0
     while queue:
@@ -199,6 +216,7 @@ PAIRS = {
     "slow-array-loop": (array, array_loop_slow, array_loop_fast, 300000),
     "slow-filter-per-group": (table, groups_slow, groups_fast, 100000),
     "slow-list-search": (lambda n: (list(range(n)), list(range(0, 2 * n, 2))), list_search_slow, list_search_fast, 3000),
+    "slow-list-grown": (lambda n: list(range(n)), list_grown_slow, list_grown_fast, 3000),
     "slow-list-front": (int, list_front_slow, list_front_fast, 100000),
     "slow-sort-in-loop": (numbers, sort_slow, sort_fast, 3000),
     "slow-string-building": (int, text_slow, text_fast, 30000),

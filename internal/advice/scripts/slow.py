@@ -1,4 +1,4 @@
-# Finds slow forms of pandas, numpy and plain Python by the syntax tree alone. It says nothing where it does not know what a name is.
+# Finds slow forms of pandas, numpy and plain Python, and writes to tables that are lost, by the syntax tree alone. It says nothing where it does not know what a name is.
 import ast
 
 FRAME_METHODS = {
@@ -53,6 +53,12 @@ ADVICE = {
     "slow-list-search": (
         "each turn of the loop searches a list from its beginning",
         "make a set of it before the loop: known = set(items)"),
+    "slow-list-grown": (
+        "each turn of the loop searches a list from its beginning, to which the loop adds",
+        "keep a set beside the list: if x not in known: known.add(x); items.append(x)"),
+    "lost-write": (
+        "what is written goes into a part of the table that is a copy, and the table stays as it is (pandas 3; pandas 2 warned of it)",
+        "write into the table itself: df.loc[rows, 'column'] = value"),
     "slow-list-front": (
         "each turn of the loop moves all elements of a list by one",
         "use collections.deque with popleft() and appendleft()"),
@@ -90,12 +96,14 @@ class Loop:
     def __init__(self, node, targets, body):
         self.node, self.targets, self.body = node, targets, body
         self.stored, self.changed = set(), set()
+        self.grown, self.shrunk = set(), set()  # of the changed ones
         for part in body:
             for n in ast.walk(part):
                 if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)):
                     self.stored.add(n.id)
                 elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in MUTATORS:
                     self.changed.add(ast.unparse(n.func.value))
+                    (self.grown if n.func.attr == "append" else self.shrunk).add(ast.unparse(n.func.value))
                 elif isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store):
                     self.changed.add(ast.unparse(n.value))
 
@@ -466,17 +474,33 @@ class Finder(ast.NodeVisitor):
                     self.report("slow-filter-per-group", n)
 
     def visit_Assign(self, node):
+        for target in node.targets:
+            self.lost_write(target)
         if self.loops and len(node.targets) == 1:
             self.accumulated(node)
             self.cell_write(node, node.targets[0])
         self.generic_visit(node)
 
     def visit_AugAssign(self, node):
+        self.lost_write(node.target)
         if self.loops:
             self.cell_write(node, node.target)
             if isinstance(node.op, ast.Add) and isinstance(node.target, (ast.Attribute, ast.Subscript)) and self.kind(node.target) == "str" and self.outlives(node.target):
                 self.report("slow-string-building", node)
         self.generic_visit(node)
+
+    def lost_write(self, target):
+        """df[rows]['b'] = x, df['b'][rows] = x, df.loc[rows]['b'] = x, df[rows].b = x"""
+        part = target.value if isinstance(target, (ast.Subscript, ast.Attribute)) else None
+        if not isinstance(part, ast.Subscript) or isinstance(part.slice, ast.Tuple):
+            return  # df.loc[row, column][key] = x changes what is in one cell
+        if isinstance(target, ast.Attribute) and isinstance(part.slice, ast.Constant):
+            return
+        table = part.value
+        if isinstance(table, ast.Attribute) and table.attr in ("loc", "iloc"):
+            table = table.value
+        if self.kind(table) == "frame":
+            self.report("lost-write", target, "error")
 
     def accumulated(self, node):
         target, value = node.targets[0], node.value
@@ -553,8 +577,11 @@ class Finder(ast.NodeVisitor):
         if self.loops and len(node.ops) == 1 and isinstance(node.ops[0], (ast.In, ast.NotIn)):
             within = node.comparators[0]
             loop = self.loops[-1]
-            if isinstance(within, ast.Name) and self.kind(within) == "list" and within.id not in loop.stored | loop.targets and within.id not in loop.changed | self.changing \
-                    and within.id not in self.short and names_in(node.left) & (loop.targets | loop.stored):
+            searched = isinstance(within, ast.Name) and self.kind(within) == "list" and within.id not in loop.stored | loop.targets | self.changing \
+                and names_in(node.left) & (loop.targets | loop.stored)
+            if searched and within.id in loop.grown - loop.shrunk:
+                self.report("slow-list-grown", node, "note")
+            elif searched and within.id not in loop.changed and within.id not in self.short:
                 # How long a list is that begins empty and grows, nobody can see.
                 self.report("slow-list-search", node, "warning" if within.id in self.computed else "note")
         self.generic_visit(node)

@@ -28,6 +28,6 @@ for word in words:
 
 seen = []
 for word in words:
-    if word not in seen:
+    if word not in seen:  # fault: slow-list-grown
         seen.append(word)
 print(hits, clean, seen, "x" in allowed)
