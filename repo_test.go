@@ -28,7 +28,7 @@ const (
 var layers = [][]string{
 	{"terminal"},
 	{"terminal/terminaltest"},
-	{"problem", "lang", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact", "figures", "volume", "sdnotify", "gobuild", "umounter", "oldnotebook"},
+	{"problem", "lang", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact", "figures", "volume", "sdnotify", "gobuild", "umounter", "oldnotebook", "agree"},
 	{"wire", "config", "bundle", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem", "tool", "rootfs", "seal"},
 	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "archive", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "heap", "image", "surface", "lifetime", "testneeds", "oauth", "compat/e2b/envd"},

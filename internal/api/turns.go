@@ -38,11 +38,38 @@ type Turn struct {
 	Finished     *time.Time        `json:"finished_at,omitempty"`
 	Files        []hub.TurnFile    `json:"files,omitempty" doc:"Stored files that it brought, as they were called then"`
 	Origin       *hub.TurnOrigin   `json:"origin,omitempty" doc:"Of a turn that a fork of a conversation has: the turn that it is a copy of, and that one's session, which has the point from before it"`
+	Tries        *TriesOf          `json:"tries,omitempty" doc:"Of a turn that was answered several times, and of each of these tries"`
 	Last         int64             `json:"last_event" doc:"Id of the last event so far"`
 	User         string            `json:"user"`
 	Key          string            `json:"key,omitempty"`
 	Events       []json.RawMessage `json:"events,omitempty" doc:"All of them, where the answer was waited for"`
 	Cut          bool              `json:"events_cut,omitempty" doc:"There are more events than one answer may hold; follow to get them"`
+}
+
+// TriesOf is what a turn has to do with tries.
+type TriesOf struct {
+	Of     string     `json:"of,omitempty" doc:"Of a try: the turn that it is a try of"`
+	Place  int        `json:"place,omitempty" doc:"Of a try: which it is, from 1"`
+	Passed *bool      `json:"passed,omitempty" doc:"Of a try: whether the check passed"`
+	Number int        `json:"number,omitempty" doc:"Of the turn that has tries: how many there are at most"`
+	Chosen string     `json:"chosen,omitempty" doc:"Of the turn that has tries: the one whose answer, variables and files it has"`
+	Why    hub.Choice `json:"why,omitempty" enum:"check,agreement,vote,first" doc:"It passed the check; most answered as it did; the model voted for it; nothing says which is right, and it was the first"`
+	Agree  int        `json:"agree,omitempty" doc:"How many answered as the chosen one"`
+	Failed bool       `json:"failed,omitempty" doc:"No try passed the check"`
+}
+
+// Tries have a question answered several times at once.
+type Tries struct {
+	Number int      `json:"number" minimum:"2" maximum:"10" doc:"How many, each in a fork of the session"`
+	Models []string `json:"models,omitempty" maxItems:"10" doc:"Who answers, the first one again after the last; the turn's model when left out"`
+	Check  string   `json:"check,omitempty" maxLength:"65536" doc:"Code that a right answer passes, with the answer's words as the variable answer: it runs in the session of a try, without an error and with a last value that is not false. Without it, what most tries answer is right"`
+}
+
+func (t *Tries) hub() *hub.Tries {
+	if t == nil {
+		return nil
+	}
+	return &hub.Tries{Number: t.Number, Models: t.Models, Check: t.Check}
 }
 
 // Cost is what tokens cost.
@@ -109,6 +136,12 @@ func turnOf(t hub.Turn) Turn {
 	if w := t.Waiting; w != nil {
 		out.Waiting = &Waiting{Step: w.Step, Code: w.Code, Why: w.Why, Since: w.Since.UTC()}
 	}
+	if a := t.Tries; a != nil {
+		if t.IsTry() && !t.Finished.IsZero() {
+			out.Session = "" // its fork is gone
+		}
+		out.Tries = &TriesOf{Of: a.Of, Place: a.Place, Passed: a.Passed, Number: a.Number, Chosen: a.Chosen, Why: a.Why, Agree: a.Agree, Failed: a.Failed}
+	}
 	if json.Valid(t.Problem) {
 		out.Problem = t.Problem
 	}
@@ -141,6 +174,7 @@ type NewTurn struct {
 	ToolChoice   string   `json:"tool_choice,omitempty" maxLength:"128" doc:"auto, none, required, or the name of one function"`
 	Parallel     *bool    `json:"parallel_tool_calls,omitempty"`
 	Kernels      int      `json:"kernels,omitempty" minimum:"0" maximum:"8" doc:"In how many kernels besides main the model may have code run; programs of one answer in different kernels run at the same time, with variables of their own and the same files"`
+	Tries        *Tries   `json:"tries,omitempty" doc:"Has the question answered several times at once: the best answer is the turn's, and the session goes on from the state of that one"`
 	MaxCalls     int      `json:"max_steps,omitempty" minimum:"0" maximum:"1000" doc:"Executions; the server's limit when left out"`
 	MaxTokens    int      `json:"max_tokens,omitempty" minimum:"0" doc:"Of each answer of the model"`
 	Temperature  *float64 `json:"temperature,omitempty" minimum:"0" maximum:"2"`
@@ -203,7 +237,7 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 		return hub.NewTurn{}, err
 	}
 	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Network: n.Network.hub(), Root: n.Root, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
-		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Servers: n.Servers, AskBefore: n.AskBefore, Parallel: n.Parallel, Kernels: n.Kernels, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
+		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Servers: n.Servers, AskBefore: n.AskBefore, Parallel: n.Parallel, Kernels: n.Kernels, Tries: n.Tries.hub(), MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
 		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Check: n.Check, Once: once, Approval: approvalOf(n.Approval)}
 	if out.Source == "" {
 		out.Source = "api"

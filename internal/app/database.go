@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/cli"
 	"cove/internal/compat/mcp"
@@ -71,6 +72,7 @@ func openRecords(version string) func(context.Context, config.Config, cli.Record
 		r, err := recordsOf(ctx, c, o, own)
 		if err == nil {
 			r.Ahead = own.ahead
+			r.API = api.New(api.Options{Hub: r.Hub, Accounts: r.Accounts, Audit: r.Audit, Version: version, Log: o.Log, NoSharing: true})
 			r.MCP = mcp.New(mcp.Options{Hub: r.Hub, Log: o.Log, Version: version, Timeout: time.Duration(c.Sandbox.Timeout), Idle: ownIdle, Home: own.home, Private: true})
 		}
 		return r, err

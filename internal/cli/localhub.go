@@ -35,11 +35,17 @@ type opened struct {
 	err     error
 }
 
-// chosenModel is the one model that a command asks.
-type chosenModel struct{ model.Model }
+// chosenModel is the model that a command asks, or those that tries of one question ask, by their names.
+type chosenModel struct {
+	model.Model
+	others map[string]model.Model
+}
 
 // Open implements hub.Models.
-func (c *chosenModel) Open(context.Context, string) (model.Model, error) {
+func (c *chosenModel) Open(_ context.Context, name string) (model.Model, error) {
+	if m := c.others[name]; m != nil {
+		return m, nil
+	}
 	if c.Model == nil {
 		return nil, problem.New(problem.ModelMissing, "the command asks no model")
 	}
@@ -53,7 +59,7 @@ func (c *chosenModel) List(context.Context) ([]hub.ModelInfo, error) { return ni
 // m, which may be nil, is the model that is asked.
 func (p *Program) openHub(ctx context.Context, c config.Config, m model.Model, o RecordsOptions) *localHub {
 	ctx, abandon := context.WithTimeout(context.WithoutCancel(ctx), recordsTime)
-	h := &localHub{p: p, models: &chosenModel{m}, opening: make(chan opened, 1), abandon: abandon}
+	h := &localHub{p: p, models: &chosenModel{Model: m}, opening: make(chan opened, 1), abandon: abandon}
 	go func() {
 		o.Models, o.Scratch = h.models, !c.Store.History
 		if o.Log == nil {

@@ -120,7 +120,7 @@ func (p *Program) serveMCP(ctx context.Context, i *interruption, b *mcpBridge) e
 		case <-ctx.Done():
 		}
 	})
-	inside := &inside{dialed: make(chan net.Conn), closed: make(chan struct{})}
+	inside := newInside()
 	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		records.MCP.ServeHTTP(w, r.WithContext(auth.With(r.Context(), auth.Local())))
 	})}
@@ -152,6 +152,8 @@ type inside struct {
 	closed chan struct{}
 	once   sync.Once
 }
+
+func newInside() *inside { return &inside{dialed: make(chan net.Conn), closed: make(chan struct{})} }
 
 func (l *inside) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	near, far := net.Pipe()

@@ -268,6 +268,7 @@ func find(ctx context.Context, from records, id string) (thing, error) {
 
 func whole(ctx context.Context, from records, c hub.Conversation) (thing, error) {
 	turns, err := from.Turns(ctx, c.ID)
+	turns = slices.DeleteFunc(turns, hub.Turn.IsTry) // they are found by their ids
 	return thing{conversation: c, turns: turns}, err
 }
 

@@ -28,6 +28,8 @@ type Records struct {
 	Backup func(ctx context.Context, w io.Writer) error
 	// MCP is the hub to clients of the Model Context Protocol, where RecordsOptions.Sessions was set. Who calls must be in the context of a request.
 	MCP http.Handler
+	// API is the hub as a server's interface, where RecordsOptions.Sessions was set. Who calls must be in the context of a request.
+	API http.Handler
 	// Ahead makes, beside what else is done, what the first session for such a client needs.
 	Ahead func(ctx context.Context)
 	// Lost is closed when other processes have taken this one for dead; nil: that cannot be.

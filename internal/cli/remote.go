@@ -38,7 +38,7 @@ func (t *talking) remotely(i *interruption, inputs []input, out *outFolder, use 
 	defer out.close()
 	c := client.New(t.base, t.key)
 	defer c.Close()
-	r := &remoteTalker{p: t.p, client: c, model: t.Model, check: t.Check, askFirst: t.AskFirst, offers: t.offered(), asks: &callAsker{toolAsker: t.asker(t.p), approve: approving(c)}}
+	r := &remoteTalker{p: t.p, client: c, model: t.asked(), check: t.Check, askFirst: t.AskFirst, offers: t.offered(), tries: t.tries(), asks: &callAsker{toolAsker: t.asker(t.p), approve: approving(c)}}
 	if t.MaxSteps != t.p.Config.Turn.MaxSteps {
 		r.steps = t.MaxSteps
 	}
@@ -91,7 +91,8 @@ type remoteTalker struct {
 	parent       string // to go on from; "": the conversation's last turn
 	steps        int    // 0: the server's limit
 	check        bool
-	last         string // the last turn
+	tries        *api.Tries // of each question; nil: one
+	last         string     // the last turn
 
 	askFirst bool     // each program waits for the user's word
 	decide   decision // nil: nobody can be asked here
@@ -186,7 +187,7 @@ func (r *remoteTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpr
 		following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer leave(nil)
 		abandon := context.AfterFunc(ctx, func() { leave(errStopped()) })
-		n := api.NewTurn{Prompt: prompt, Session: r.session, Parent: r.parent, Model: r.model, MaxCalls: r.steps, Check: r.check, Servers: r.offers.tools, AskBefore: r.offers.ask, Kernels: r.offers.kernels, Source: "cli"}
+		n := api.NewTurn{Prompt: prompt, Session: r.session, Parent: r.parent, Model: r.model, MaxCalls: r.steps, Check: r.check, Servers: r.offers.tools, AskBefore: r.offers.ask, Kernels: r.offers.kernels, Tries: r.tries, Source: "cli"}
 		if r.askFirst && r.conversation == "" {
 			n.Approval = string(hub.ApprovalAlways)
 		}
@@ -422,6 +423,9 @@ func turnOf(t api.Turn) hub.Turn {
 			CachedTokens: t.Usage.Cached, ReasoningTokens: t.Usage.Reasoning, Estimated: t.Usage.Estimated}}
 	if t.Finished != nil {
 		out.Finished = *t.Finished
+	}
+	if t.Tries != nil {
+		out.Tries = &hub.TurnTries{Of: t.Tries.Of}
 	}
 	return out
 }

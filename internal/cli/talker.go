@@ -173,16 +173,22 @@ func (t *localTalker) Fetch(ctx context.Context, path string, w io.Writer) error
 func (t *localTalker) List(ctx context.Context) ([]kernel.File, error) { return t.session.Files(ctx) }
 
 func (t *localTalker) Use(ctx context.Context, name string) (string, error) {
-	choice, err := choose.Model(ctx, t.cfg, name)
-	if err != nil {
-		return "", err
-	}
-	m, err := t.p.NewModel(choice)
+	choice, m, err := t.p.openModel(ctx, t.cfg, name)
 	if err != nil {
 		return "", err
 	}
 	t.session.hub.models.Model, t.choice = m, choice
 	return m.Name(), nil
+}
+
+// openModel opens the model with that name.
+func (p *Program) openModel(ctx context.Context, cfg config.Config, name string) (choose.Choice, model.Model, error) {
+	choice, err := choose.Model(ctx, cfg, name)
+	if err != nil {
+		return choice, nil, err
+	}
+	m, err := p.NewModel(choice)
+	return choice, m, err
 }
 
 func (t *localTalker) Model() string { return t.session.hub.models.Name() }

@@ -43,6 +43,7 @@ type talkFlags struct {
 	toolFlags
 	serverFlags
 	historyFlags
+	tryFlags
 	Kernels  int  `placeholder:"N" help:"Let the model have programs of one answer run at the same time, in up to N kernels besides the main one (at most 8)."`
 	MaxSteps int  `default:"${max_steps}" placeholder:"N" help:"How often the model may run code for one question (default: ${max_steps})."`
 	AskFirst bool `name:"ask" help:"Show each program of the model's before it runs, and run it when you say so."`
@@ -58,6 +59,9 @@ func (f talkFlags) settings(p *Program) (config.Config, error) {
 	f.install(&cfg)
 	if f.MaxSteps < 1 {
 		return cfg, problem.New(problem.Usage, "--max-steps must be at least 1")
+	}
+	if err := f.checkTries(); err != nil {
+		return cfg, err
 	}
 	if _, tty := terminal.Descriptor(p.In); f.AskFirst && !tty {
 		return cfg, problem.New(problem.Usage, "--ask needs a terminal to ask on, and standard input is none").WithHint("leave --ask out, or bring data with -f instead of a pipe")
@@ -140,7 +144,7 @@ func (t *talking) reach(ctx context.Context) (err error) {
 	}
 	live := t.p.signs(t.Quiet)
 	live.Await(lang.Text("looking for a model"))
-	choice, err := choose.Model(ctx, t.cfg, t.Model)
+	choice, err := choose.Model(ctx, t.cfg, t.asked())
 	live.Over()
 	if err != nil {
 		return err
@@ -163,6 +167,9 @@ func (t *talking) mayAsk() bool {
 func (t *talking) talk(i *interruption, inputs []input, out *outFolder, use func(talker) (int, error)) (int, error) {
 	if t.base != "" {
 		return t.remotely(i, inputs, out, use)
+	}
+	if t.Tries > 0 {
+		return t.inTries(i, inputs, out, use)
 	}
 	return t.locally(i, inputs, out, use)
 }

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"mime"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -57,6 +58,12 @@ func New(base, key string) *Client {
 		// The interface never redirects: a server that does is another one, and gets no second request with a body.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
+	return c
+}
+
+// Through has all connections made by dial.
+func (c *Client) Through(dial func(ctx context.Context, network, address string) (net.Conn, error)) *Client {
+	c.http.Transport.(*http.Transport).DialContext = dial
 	return c
 }
 

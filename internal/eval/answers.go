@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"cove/internal/agree"
 )
 
 // said judges the words of an answer.
@@ -19,7 +21,7 @@ func (c Check) said(answer string) CheckResult {
 		r.Right = plain(answer) == plain(c.Text)
 		r.Why = fmt.Sprintf("the answer is not %q", c.Text)
 	case CheckNumber:
-		r.Right = slices.ContainsFunc(numbers(answer), func(n float64) bool { return near(n, c.Number, c.Tolerance) })
+		r.Right = slices.ContainsFunc(agree.Numbers(answer), func(n float64) bool { return near(n, c.Number, c.Tolerance) })
 		r.Why = fmt.Sprintf("the answer has no number within %g of %g", c.Tolerance, c.Number)
 	case CheckContains:
 		r.Right = true
@@ -95,26 +97,6 @@ func sameValue(got, want string, tolerance float64) bool {
 // near says whether a number is another within a tolerance, with room for how numbers are written.
 func near(a, b, tolerance float64) bool {
 	return math.Abs(a-b) <= tolerance+1e-9*math.Max(math.Abs(a), math.Abs(b))
-}
-
-// number finds a number with or without commas between thousands. A hyphen after a letter or digit is none of its sign.
-var number = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?:^|[^\w.])([-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?(?:[eE][-+]?\d+)?)`)
-})
-
-// mostNumbers bounds the numbers of an answer that count: one that lists thousands of them is not right by chance.
-const mostNumbers = 50
-
-// numbers are the first numbers of a text.
-func numbers(text string) []float64 {
-	text = strings.NewReplacer("−", "-", "\u00a0", " ", "\u202f", " ").Replace(text)
-	var out []float64
-	for _, m := range number().FindAllStringSubmatch(text, mostNumbers) {
-		if n, err := strconv.ParseFloat(strings.ReplaceAll(m[1], ",", ""), 64); err == nil {
-			out = append(out, n)
-		}
-	}
-	return out
 }
 
 // plain is a text without the space, the marks of Markdown and the full stop that models put around short answers.

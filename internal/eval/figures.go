@@ -45,7 +45,8 @@ type Figures struct {
 	Seconds  map[string]Spread `json:"seconds"` // of the judged tasks
 	Tokens   Tokens            `json:"tokens"`  // of all records, as the cost
 	Cost     Cost              `json:"cost"`
-	Limited  int               `json:"limited"` // judged tasks whose turn was ended by a limit
+	Limited  int               `json:"limited"`         // judged tasks whose turn was ended by a limit
+	Alone    *Share            `json:"alone,omitempty"` // of all tries of tasks that were answered several times: how many were right, each for itself
 }
 
 // Share is how many of a number of things are right. Low and High bound the share that is behind them with 95 % confidence, by Wilson's score interval, for things
@@ -97,9 +98,10 @@ func Compute(tasks int, records []Record) Figures {
 		}
 	}
 	times := map[string][]float64{}
+	var tried Tried
 	millionths := int64(0) // so that the sum does not depend on the order
 	for _, r := range records {
-		f.Tokens = Tokens{f.Tokens.Input + r.Tokens.Input, f.Tokens.Output + r.Tokens.Output, f.Tokens.Cached + r.Tokens.Cached, f.Tokens.Estimated || r.Tokens.Estimated}
+		f.Tokens = f.Tokens.plus(r.Tokens)
 		if r.Cost.Currency != "" {
 			millionths += int64(math.Round(r.Cost.Amount * 1e6))
 			f.Cost.Currency = r.Cost.Currency
@@ -113,11 +115,18 @@ func Compute(tasks int, records []Record) Figures {
 			f.Limited++
 		}
 		tally(r, count)
+		if r.Tried != nil {
+			tried.Number, tried.Right = tried.Number+r.Tried.Number, tried.Right+r.Tried.Right
+		}
 		for name, seconds := range r.Seconds.parts() {
 			times[name] = append(times[name], seconds)
 		}
 	}
 	f.Cost.Amount = float64(millionths) / 1e6
+	if tried.Number > 0 {
+		alone := NewShare(tried.Right, tried.Number)
+		f.Alone = &alone
+	}
 	for _, name := range ShareNames() {
 		f.Shares[name] = NewShare(right[name], of[name])
 	}
@@ -125,6 +134,10 @@ func Compute(tasks int, records []Record) Figures {
 		f.Seconds[name] = newSpread(times[name])
 	}
 	return f
+}
+
+func (t Tokens) plus(o Tokens) Tokens {
+	return Tokens{t.Input + o.Input, t.Output + o.Output, t.Cached + o.Cached, t.Estimated || o.Estimated}
 }
 
 // tally counts what one judged record adds to the shares.

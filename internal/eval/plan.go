@@ -58,6 +58,7 @@ type Settings struct {
 	Offline       bool    `json:"offline,omitempty"`
 	Build         bool    `json:"build,omitempty"`
 	MaxSteps      int     `json:"max_steps"`
+	Tries         int     `json:"tries,omitempty"` // of each task at once; 0: one
 	MaxTurnTokens int64   `json:"max_turn_tokens"`
 	MaxTime       float64 `json:"max_time_seconds"`
 }

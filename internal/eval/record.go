@@ -20,6 +20,7 @@ type Record struct {
 	Cost         Cost          `json:"cost,omitzero"`
 	Seconds      Seconds       `json:"seconds"`
 	Started      time.Time     `json:"started"`
+	Tried        *Tried        `json:"tried,omitempty"` // of a task that was answered several times
 }
 
 // CheckResult is what came of one check.

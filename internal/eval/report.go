@@ -194,6 +194,14 @@ func (r Report) rows() [][]string {
 	add("tasks judged", func(c Column) string { return fmt.Sprintf("%d of %d", c.Figures.Judged, c.Figures.Tasks) })
 	for _, name := range ShareNames() {
 		add(labels[name], func(c Column) string { return c.Figures.Shares[name].String() })
+		if name == ShareRight && slices.ContainsFunc(r.columns(), func(c Column) bool { return c.Figures.Alone != nil }) {
+			add("  of one try alone", func(c Column) string {
+				if c.Figures.Alone == nil {
+					return ""
+				}
+				return c.Figures.Alone.String()
+			})
+		}
 	}
 	for _, name := range PartNames() {
 		title := "seconds, median / p95"

@@ -138,7 +138,11 @@ func (r *Runner) bound() string {
 // group does the tasks of a group in one session and records them.
 func (r *Runner) group(ctx context.Context, g []Task) {
 	r.tell(func(p *Progress) { p.Running++ })
-	records, err := r.doGroup(ctx, g)
+	do := func() ([]Record, error) { return r.once(ctx, g, 0) }
+	if r.Plan.Settings.Tries > 1 && len(g) == 1 {
+		do = func() ([]Record, error) { return r.try(ctx, g[0]) }
+	}
+	records, err := do()
 	if err == nil && ctx.Err() == nil {
 		err = r.Folder.Append(records...)
 	}
@@ -201,7 +205,7 @@ func (r *Runner) show() {
 }
 
 // doGroup returns a record for each task of a group. An error ends the run.
-func (r *Runner) doGroup(ctx context.Context, g []Task) ([]Record, error) {
+func (r *Runner) once(ctx context.Context, g []Task, try int) ([]Record, error) {
 	began := time.Now()
 	s, err := r.Platform.Open(ctx, g[0].Files)
 	if ctx.Err() != nil {
@@ -223,7 +227,7 @@ func (r *Runner) doGroup(ctx context.Context, g []Task) ([]Record, error) {
 	}
 	var records []Record
 	for _, t := range g {
-		one, err := r.do(ctx, s, t, began, opening)
+		one, err := r.do(ctx, s, t, try, began, opening)
 		if err != nil {
 			return nil, err
 		}
@@ -286,7 +290,7 @@ func (r *Runner) environment(s Session) error {
 }
 
 // do does one task. An error ends the run.
-func (r *Runner) do(ctx context.Context, s Session, t Task, began time.Time, opening time.Duration) (Record, error) {
+func (r *Runner) do(ctx context.Context, s Session, t Task, try int, began time.Time, opening time.Duration) (Record, error) {
 	out := Record{Task: t.ID, Series: t.Series, Started: began.UTC()}
 	if t.Before != "" {
 		if _, err := listen(ctx, s, "exec(compile("+literal(t.Before)+", '<before>', 'exec'), globals())"); err != nil {
@@ -327,7 +331,7 @@ func (r *Runner) do(ctx context.Context, s Session, t Task, began time.Time, ope
 		return out, err
 	}
 	h.line(map[string]any{"type": "checks", "judged": out.Judged, "right": out.Right, "checks": out.Checks, "failure": out.Failure})
-	out.Transcript = transcriptName(r.Plan.Tasks, t.ID)
+	out.Transcript = transcriptName(r.Plan.Tasks, t.ID, try)
 	err = durable.Replace(filepath.Join(r.Folder.Path, out.Transcript), 0o644, bytes.NewReader(h.transcript()))
 	if err != nil {
 		err = unusable(r.Folder.Path, err)
@@ -394,8 +398,11 @@ func hopeless(err error) bool {
 }
 
 // transcriptName is the file of a task's transcript, relative to the run's folder. Ids may have any characters.
-func transcriptName(ids []string, id string) string {
-	at := 0
+func transcriptName(ids []string, id string, try int) string {
+	at, ending := 0, ""
+	if try > 0 {
+		ending = fmt.Sprintf("-try-%d", try+1)
+	}
 	for n, other := range ids {
 		if other == id {
 			at = n + 1
@@ -407,5 +414,5 @@ func transcriptName(ids []string, id string) string {
 		}
 		return '-'
 	}, id)
-	return filepath.ToSlash(filepath.Join(transcriptsDir, fmt.Sprintf("%04d-%s.jsonl", at, safe[:min(len(safe), 80)])))
+	return filepath.ToSlash(filepath.Join(transcriptsDir, fmt.Sprintf("%04d-%s%s.jsonl", at, safe[:min(len(safe), 80)], ending)))
 }

@@ -139,6 +139,7 @@ type TurnStore interface {
 	// FinishTurn writes the final state with the last events, as FinishExecution does.
 	FinishTurn(ctx context.Context, t Turn, last []stream.Event) (first bool, err error)
 	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
+	SetTries(ctx context.Context, project, turn string, t TurnTries) error
 	// EndWaiting gives a turn that waits for results of its client's another final state, with its problem as JSON. It does nothing to others.
 	EndWaiting(ctx context.Context, project, turn string, state TurnState, why []byte) error
 	// SetWaiting writes what a turn that has not ended waits for, or nil.

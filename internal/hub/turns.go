@@ -46,8 +46,9 @@ type NewTurn struct {
 	Servers     []string // of tools, by name, which code may call, too; see NewExecution.Servers
 	AskBefore   []string // before calls of which of their tools the user is asked; see NewExecution.AskBefore
 	Parallel    *bool
-	Kernels     int // in which the model may have code run besides the main one, and code of one answer at the same time; at most interpreter.MostKernels
-	MaxCalls    int // executions; 0: the server's limit
+	Kernels     int    // in which the model may have code run besides the main one, and code of one answer at the same time; at most interpreter.MostKernels
+	Tries       *Tries `json:",omitempty"` // has the question answered several times; nil: once
+	MaxCalls    int    // executions; 0: the server's limit
 	// Check has each program of the model's looked at when it has run. Look does that for a caller in this process, whose hub makes no sessions.
 	Check bool
 	Look  func(ctx context.Context, step int, code string) advice.Report `json:"-"`

@@ -22,9 +22,14 @@ func (h *Hub) recoverTurns(ctx context.Context) error {
 		}
 		before = unfinished[0].ID
 		for _, t := range unfinished {
-			if t.Hidden {
+			switch tries := t.Tries != nil && t.Tries.Request != nil; {
+			case t.Hidden:
 				err = h.forgetTurn(ctx, t)
-			} else {
+			case tries && h.asksQuestions():
+				err = h.askTriesAgain(ctx, t)
+			case tries:
+				err = h.loseTries(ctx, t)
+			default:
 				_, err = h.loseTurn(ctx, t)
 			}
 			if err != nil && !problem.Is(err, problem.NotFound) {

@@ -64,7 +64,12 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 		}
 	}
 	spent := used(t.Usage, t.Cost)
-	spent.Turns = 1
+	switch {
+	case t.Tries == nil:
+		spent.Turns = 1
+	case t.Tries.Of == "": // each try has counted what it took
+		spent, t.Cost, t.Tries.Request = Usage{Turns: 1}, p.cost, nil
+	}
 	h.spend(p.work, p.who, spent)
 	if werr == nil {
 		recording, cancel := h.recording(p.hear != nil)
@@ -176,6 +181,9 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer interpreter.Answer, err err
 		if _, err := h.PutFile(p.work, who, p.turn.Session, file, p.names[file]); err != nil {
 			return answer, err
 		}
+	}
+	if p.tries != nil {
+		return h.tryTurn(p, l)
 	}
 	if !p.spec.Python {
 		return h.listen(p.work, p, l, nil)

@@ -97,6 +97,8 @@ type plan struct {
 	decide  func(ctx context.Context, step int) (interpreter.Decision, error)
 	offer   *offer      // what code may call; nil: nothing
 	resumed *resumption // nil: no code goes on
+	tries   *Tries      // nil: one
+	cost    model.Cost  // of the tries
 	queued  *Question   // that this turn is; nil: it comes from a client
 	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
 	untitled bool
@@ -115,7 +117,7 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan, err error) {
-	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide, queued: n.queued}
+	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide, queued: n.queued, tries: n.Tries}
 	if p.resumed, err = h.planResumption(ctx, who, &n); err != nil {
 		return nil, err
 	}
@@ -194,7 +196,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		}
 		p.turn.Parent = parent.ID
 	}
-	if n.queued != nil {
+	if n.queued != nil && (n.Tries == nil || n.Tries.Again == "") {
 		if parent.State == TurnWaiting {
 			return ErrTurnRunning() // its results come as the next turn
 		}
@@ -258,6 +260,11 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	if p.resumed != nil {
 		p.spec.Suspended = p.resumed.suspended
 	}
+	if n.Tries != nil {
+		if err := n.Tries.check(n); err != nil {
+			return err
+		}
+	}
 	if err := h.planTools(ctx, p, n); err != nil {
 		return err
 	}
@@ -268,6 +275,10 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	p.turn = Turn{
 		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
 		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(), Files: files,
+	}
+	if n.Tries != nil {
+		p.turn.ID = cmp.Or(n.Tries.Again, p.turn.ID)
+		p.turn.Tries = &TurnTries{Number: n.Tries.Number, Request: &Asked{Turn: n, Scopes: p.who.Scopes}}
 	}
 	if n.queued != nil {
 		p.turn.Taken = Taken{ID: n.queued.ID, Changed: n.queued.Changed}
@@ -336,7 +347,7 @@ func (h *Hub) lastTurn(ctx context.Context, c Conversation) (Turn, error) {
 			return Turn{}, err
 		}
 		for _, t := range turns.Items {
-			if !t.Hidden {
+			if !t.Hidden && !t.IsTry() {
 				return t, nil
 			}
 		}

@@ -214,7 +214,8 @@ type Turn struct {
 	Files   []TurnFile // that it brought, as they were called then
 	// Origin is the turn that this one is a copy of, which a fork has; nil: it was asked here.
 	Origin *TurnOrigin
-	Work   Work // of a turn that has just ended: it is counted, and not kept with the turn
+	Tries  *TurnTries // what it has to do with tries; nil: nothing
+	Work   Work       // of a turn that has just ended: it is counted, and not kept with the turn
 	// Taken is the question of the queue that a turn is when it begins. It is not kept with the turn.
 	Taken Taken
 }

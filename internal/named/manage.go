@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"cove/internal/keeper"
 	"cove/internal/problem"
@@ -116,6 +117,60 @@ func (s Store) Fork(ctx context.Context, from, to, command, point string) (Info,
 	}
 	made.release()
 	return s.look(to)
+}
+
+// Take has the session name go on from the present state of from, another one of the same Base, which stays as it is. The state that name had is kept as a point, the newest of at most
+// depth, before which is what begins there, as with Mark; with depth 0 it is not. A session in memory is saved, and paused by that.
+func (s Store) Take(ctx context.Context, name, from, command, before string, depth int) (Info, error) {
+	if name == from {
+		return Info{}, exists(name)
+	}
+	source, rec, err := s.acquireSaved(ctx, from, command)
+	if err != nil {
+		return Info{}, err
+	}
+	defer source.release()
+	target, own, err := s.acquireSaved(ctx, name, command)
+	if err != nil {
+		return Info{}, err
+	}
+	defer target.release()
+	if err := keeper.Stop(ctx, target.dir); err != nil {
+		return Info{}, fmt.Errorf("give session %s the state of %s: %w", name, from, err)
+	}
+	head := rec.Head
+	head.Kept, head.Before, head.Packed, head.Room, head.Made = false, nil, false, 0, nil
+	if head.Snapshot != "" {
+		head.Snapshot, head.Reseed = id("snp_"), true
+		if err := rec.whole(ctx, source.dir, rec.Head, target.dir, head.Snapshot); err != nil {
+			return Info{}, fmt.Errorf("give session %s the state of %s: %w", name, from, err)
+		}
+	}
+	if err := cloneJournal(source.dir, rec.Head, target.dir, head); err != nil {
+		return Info{}, err
+	}
+	own.Head.begins(before)
+	next, dropped := own.advance(head, depth)
+	next.Base, next.Python = rec.Base, rec.Python
+	next.Executions, next.Running, next.Memory, next.Used = head.Executions, nil, nil, time.Now()
+	if err := next.write(target.dir); err != nil {
+		return Info{}, err
+	}
+	discard(target.dir, dropped)
+	_ = next.shrink(target.dir) // what is not given back now is given back the next time
+	target.release()
+	return s.look(name)
+}
+
+// Release takes back Options.Served of a session.
+func (s Store) Release(ctx context.Context, name, command string) error {
+	l, rec, err := s.acquireSaved(ctx, name, command)
+	if err != nil {
+		return err
+	}
+	defer l.release()
+	rec.Served = false
+	return rec.write(l.dir)
 }
 
 func (r Record) nothingToUndo() error {

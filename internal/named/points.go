@@ -30,6 +30,14 @@ func (e Entry) Point() string {
 	return e.Snapshot
 }
 
+// begins notes what begins at an entry.
+func (e *Entry) begins(before string) {
+	if before != "" && !slices.Contains(e.Before, before) {
+		names := append(slices.Clone(e.Before), before)
+		e.Before = names[max(0, len(names)-mostBefore):]
+	}
+}
+
 // Mark keeps the session's present state as a point that Return goes back to, and notes what begins there. It saves the session first when that has changed, as
 // Checkpoint does, with the same errors.
 func (s *LeasedSession) Mark(ctx context.Context, before string) error {
@@ -44,10 +52,7 @@ func (s *LeasedSession) Mark(ctx context.Context, before string) error {
 	defer s.mu.Unlock()
 	next := s.rec
 	next.Head.Kept = true
-	if before != "" && !slices.Contains(next.Head.Before, before) {
-		names := append(slices.Clone(next.Head.Before), before)
-		next.Head.Before = names[max(0, len(names)-mostBefore):]
-	}
+	next.Head.begins(before)
 	if err := next.write(s.dir); err != nil {
 		return err
 	}

@@ -172,3 +172,53 @@ func each(dir, name string, do func(path string) error) error {
 	}
 	return nil
 }
+
+// TestTake has a session go on from the state of a fork of it, and back.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	store := named.Store{Dir: t.TempDir()}
+	o := (&machine{}).options()
+	o.Depth = 10
+	marked(t, store, o, "a", "b")
+	for _, fork := range []string{"one", "two"} {
+		if _, err := store.Fork(t.Context(), "lab", fork, "x", ""); err != nil {
+			t.Fatal(err)
+		}
+		s := open(t, store, fork, o)
+		execute(t, s, fork)
+		if err := s.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := store.Take(t.Context(), "lab", "two", "x", "tried", 3)
+	if err != nil || ran(t, store, "lab") != "a b two" || info.Executions != 3 || len(info.Undo) != 3 {
+		t.Fatalf("it has %q, %+v, %v", ran(t, store, "lab"), info, err)
+	}
+	if err := store.Remove(t.Context(), "two", "x"); err != nil {
+		t.Fatal(err)
+	}
+	marked(t, store, o, "c")
+	if got := ran(t, store, "lab"); got != "a b two c" {
+		t.Errorf("it goes on with %q", got)
+	}
+	if _, err := store.Return(t.Context(), "lab", "x", "tried"); err != nil || ran(t, store, "lab") != "a b" {
+		t.Errorf("back, it has %q, %v", ran(t, store, "lab"), err)
+	}
+	if info, err = store.Take(t.Context(), "lab", "one", "x", "", 0); err != nil || ran(t, store, "lab") != "a b one" || len(info.Undo) != 2 {
+		t.Errorf("it has %q, %+v, %v", ran(t, store, "lab"), info.Undo, err)
+	}
+	if got := ran(t, store, "one"); got != "a b one" {
+		t.Errorf("what it was taken from has %q", got)
+	}
+	_, err = store.Take(t.Context(), "lab", "lab", "x", "", 0)
+	fails(t, err, "session_exists", "")
+	_, err = store.Take(t.Context(), "lab", "none", "x", "", 0)
+	fails(t, err, "session_unknown", "")
+	held := open(t, store, "one", o)
+	defer func() { _ = held.Close(t.Context()) }()
+	_, err = store.Take(t.Context(), "lab", "one", "x", "", 0)
+	fails(t, err, "session_in_use", "")
+	if got := ran(t, store, "lab"); got != "a b one" {
+		t.Errorf("after refusals it has %q", got)
+	}
+}

@@ -76,7 +76,7 @@ func turnEnd(t *hub.Turn) []field {
 		{"reasoning_tokens", tokens{&t.Usage.ReasoningTokens}}, {"tokens_estimated", flag{&t.Usage.Estimated}}, {"steps", countOf(&t.Steps)}, {"finished", moment{&t.Finished}},
 		{"events", countOf(&t.Events)}, content(field{"waiting", documentOf(&t.Waiting)}),
 		{"cost", millionths{&t.Cost.Amount}}, {"currency", textOf(&t.Cost.Currency)},
-		{"context_used", tokens{&t.Context.Used}}, {"context_size", tokens{&t.Context.Size}},
+		{"context_used", tokens{&t.Context.Used}}, {"context_size", tokens{&t.Context.Size}}, content(field{"tries", documentOf(&t.Tries)}),
 	}
 }
 

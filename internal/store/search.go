@@ -64,9 +64,9 @@ func indexed(places []place) []place {
 	return out
 }
 
-// turnTexts is a text of a turn. Hidden turns are not found.
+// turnTexts is a text of a turn. Hidden turns are not found, and neither are tries: the turn that has them has the text of the one that was chosen.
 func turnTexts(t hub.Turn, p place) []place {
-	if t.Hidden {
+	if t.Hidden || t.IsTry() {
 		return nil
 	}
 	p.project, p.conversation, p.turn, p.session = t.Project, t.Conversation, t.ID, t.Session

@@ -18,14 +18,18 @@ const longestBranch = 10_000
 
 // Adding, ending and deleting a turn lock its conversation first: the turns of a conversation stay a tree, and there is no deadlock.
 
-// AddTurn implements hub.TurnStore. The turn's conversation has one turn more, was used when the turn was made, and takes on its model and,
+// AddTurn implements hub.TurnStore. The turn's conversation has one turn more (a try counts with the turn that it is a try of), was used when the turn was made, and takes on its model and,
 // when it has none, its session. Not found: also the turn that it goes on from.
 func (s *Store) AddTurn(ctx context.Context, t hub.Turn) error {
 	texts := turnTexts(t, place{field: fieldPrompt, text: t.Prompt, at: t.Created})
+	asked, more := t.Model, 1
+	if t.IsTry() {
+		asked, more = "", 0 // its model may be another one than the conversation's
+	}
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
-		done, err := q.ExecContext(ctx, `UPDATE conversations SET turns = turns + 1, used = CASE WHEN used < $1 THEN $1 ELSE used END,
+		done, err := q.ExecContext(ctx, `UPDATE conversations SET turns = turns + $6, used = CASE WHEN used < $1 THEN $1 ELSE used END,
 			model = CASE WHEN $2 = '' THEN model ELSE $2 END, session_id = CASE WHEN session_id = '' THEN $3 ELSE session_id END
-			WHERE id = $4 AND project = $5`, micros(t.Created), clean(t.Model), clean(t.Session), t.Conversation, t.Project)
+			WHERE id = $4 AND project = $5`, micros(t.Created), clean(asked), clean(t.Session), t.Conversation, t.Project, more)
 		if err != nil {
 			return err
 		}
@@ -188,6 +192,18 @@ func (s *Store) SetForeign(ctx context.Context, project, turn string, foreign []
 	})
 }
 
+// SetTries implements hub.TurnStore.
+func (s *Store) SetTries(ctx context.Context, project, turn string, t hub.TurnTries) error {
+	kept := &t
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		n, err := update(ctx, q, "turns", []field{content(field{"tries", documentOf(&kept)})}, owned(project, turn))
+		if err == nil && n == 0 {
+			return missing(problem.TurnNotFound)
+		}
+		return err
+	})
+}
+
 // EndWaiting implements hub.TurnStore.
 func (s *Store) EndWaiting(ctx context.Context, project, turn string, state hub.TurnState, why []byte) error {
 	text := json.RawMessage(why)
@@ -215,13 +231,18 @@ func (s *Store) DeleteTurn(ctx context.Context, project, turn string) error {
 }
 
 func (s *Store) deleteTurn(ctx context.Context, q queryer, project, turn string) error {
-	const lock = "UPDATE conversations SET turns = turns - 1 WHERE id IN (SELECT conversation FROM turns WHERE id = $1 AND project = $2) AND turns > 0"
+	const lock = "UPDATE conversations SET turns = turns WHERE id IN (SELECT conversation FROM turns WHERE id = $1 AND project = $2)"
 	if _, err := q.ExecContext(ctx, lock, clean(turn), project); err != nil {
 		return err
 	}
 	t, err := one(ctx, q, turnFields, "FROM turns WHERE id = $1 AND project = $2"+s.dialect.forUpdate, clean(turn), project)
 	if err != nil {
 		return found(err, problem.TurnNotFound)
+	}
+	if !t.IsTry() {
+		if _, err := q.ExecContext(ctx, "UPDATE conversations SET turns = turns - 1 WHERE id = $1 AND turns > 0", t.Conversation); err != nil {
+			return err
+		}
 	}
 	if _, err := q.ExecContext(ctx, "UPDATE turns SET parent = $1 WHERE parent = $2", t.Parent, t.ID); err != nil {
 		return err

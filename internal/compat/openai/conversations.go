@@ -199,7 +199,7 @@ func (s *server) allTurns(ctx context.Context, who auth.Principal, id string) ([
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, slices.DeleteFunc(l.Items, func(t hub.Turn) bool { return t.Hidden })...)
+		out = append(out, slices.DeleteFunc(l.Items, func(t hub.Turn) bool { return t.Hidden || t.IsTry() })...)
 		if page.After = l.Next; page.After == "" || len(out) >= mostTurns {
 			return out, nil
 		}

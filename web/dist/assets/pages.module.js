@@ -1,1 +1,1 @@
-var e={quiet:`_quiet_1hvxx_2`,rows:`_rows_1hvxx_7`,main:`_main_1hvxx_29`,note:`_note_1hvxx_37`,group:`_group_1hvxx_43`,setting:`_setting_1hvxx_50`,tableBox:`_tableBox_1hvxx_70`,table:`_table_1hvxx_70`,make:`_make_1hvxx_99`,made:`_made_1hvxx_105`,check:`_check_1hvxx_120`};export{e as t};
+var e={quiet:`_quiet_1qja0_2`,rows:`_rows_1qja0_7`,main:`_main_1qja0_29`,note:`_note_1qja0_37`,group:`_group_1qja0_43`,setting:`_setting_1qja0_50`,tableBox:`_tableBox_1qja0_76`,table:`_table_1qja0_76`,make:`_make_1qja0_105`,made:`_made_1qja0_111`,check:`_check_1qja0_126`};export{e as t};

@@ -25,7 +25,7 @@ import { Queue } from './Queue'
 import { Rollback } from './Rollback'
 import { StepsContext } from './reruns'
 import { TurnItem } from './Turn'
-import { branchThrough, siblings } from './tree'
+import { branchThrough, isTry, versionsOf } from './tree'
 import { useBottom } from './useBottom'
 
 const Notebook = lazy(() => import('../notebook/Notebook'))
@@ -50,7 +50,7 @@ export function ConversationPage({ id }: { id: string }) {
   const all = useMemo(() => turns.data ?? [], [turns.data])
   const branch = useMemo(() => branchThrough(all, through), [all, through])
   const title = titleOf(conversation.data, branch[0]?.prompt.slice(0, 80) || w.nav.untitled)
-  const current = all.find(isRunning) ?? null
+  const current = all.find((t) => isRunning(t) && !isTry(t)) ?? null
   const last = branch.at(-1)
   const session = last?.session ?? conversation.data?.session
   const { box, atEnd, toEnd } = useBottom(branch.length)
@@ -68,16 +68,12 @@ export function ConversationPage({ id }: { id: string }) {
   const ask = useCallback(
     async (question: Question) => {
       const end = last
-      const asked = await askQuestion(
-        question,
-        id,
-        end ? { parent: end.id, ...(end.session ? { session: end.session } : {}) } : {},
-      )
+      const asked = await askQuestion(question, id, end ? { parent: end.id, ...(session ? { session } : {}) } : {})
       setSaid(w.turn.started)
       setSearch({ turn: asked.id }, { replace: true })
       toEnd()
     },
-    [id, last, setSearch, toEnd, w],
+    [id, last, session, setSearch, toEnd, w],
   )
 
   // One that is held waits for somebody; what is asked meanwhile need not.
@@ -206,8 +202,7 @@ export function ConversationPage({ id }: { id: string }) {
                     <Fragment key={t.id}>
                       <TurnItem
                         turn={t}
-                        versions={siblings(all, t)
-                          .filter((s) => s.parent || s.id === t.id)
+                        versions={versionsOf(all, t)
                           .map((s) => s.id)
                           .join(' ')}
                         busy={!!current}

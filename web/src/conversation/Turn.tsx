@@ -140,6 +140,12 @@ function costOf({ cost }: Turn, w: Words): string {
   return cost.estimated ? w.turn.about(said) : said
 }
 
+function triedAs({ tries }: Turn, w: Words): string {
+  if (!tries?.of) return ''
+  const name = w.tries.name(tries.place ?? 0)
+  return tries.passed === undefined ? name : `${name}: ${tries.passed ? w.tries.passed : w.tries.failed}`
+}
+
 const running = (turn: Turn) => turn.state === 'running'
 
 export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, onEdit, actions }: Props) {
@@ -218,6 +224,7 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
           <footer className={css.foot}>
             <span>
               {[
+                triedAs(turn, w),
                 all.length > 0 ? w.turn.steps(all.length) : '',
                 spent > 0 ? seconds(spent) : '',
                 tokens > 0 ? w.turn.tokens(count(tokens, w.lang)) : '',

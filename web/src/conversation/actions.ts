@@ -23,6 +23,7 @@ const bodyOf = (question: Question) => ({
   ...(question.files.length ? { files: question.files.map((f) => f.id) } : {}),
   ...(question.model ? { model: question.model } : {}),
   ...(preferences().checks ? { check: true } : {}),
+  ...(preferences().tries > 1 ? { tries: { number: preferences().tries } } : {}),
 })
 
 /** What was put before is on the server before what is put next: its order is that of coming. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { branchThrough, siblings } from './tree'
+import { branchThrough, versionsOf } from './tree'
 
 const turns = [
   { id: 'a' },
@@ -29,8 +29,31 @@ describe('branches', () => {
     ).toBe(2)
     expect(branchThrough([])).toEqual([])
   })
-  it('know their siblings', () => {
+  it('know the versions of a question', () => {
     const [a, b] = turns
-    if (a && b) expect([ids(siblings(turns, b)), ids(siblings(turns, a))]).toEqual(['b b2', 'a'])
+    if (a && b) expect([ids(versionsOf(turns, b)), ids(versionsOf(turns, a))]).toEqual(['b b2', 'a'])
+  })
+  it('have no tries but those that are asked for', () => {
+    const tried = [
+      { id: 'a', tries: { chosen: 'a2' } },
+      { id: 'a1', tries: { of: 'a' } },
+      { id: 'a2', tries: { of: 'a' } },
+      { id: 'b', parent: 'a', tries: { chosen: 'b1' } },
+      { id: 'b1', parent: 'a', tries: { of: 'b' } },
+      { id: 'b2', parent: 'a', tries: { of: 'b' } },
+      { id: 'c', parent: 'a' },
+    ]
+    expect([ids(branchThrough(tried)), ids(branchThrough(tried.slice(0, 6))), ids(branchThrough(tried, 'b2'))]).toEqual(
+      ['a c', 'a b', 'a b2'],
+    )
+    expect(tried.map((t) => ids(versionsOf(tried, t)))).toEqual([
+      'a a1',
+      'a a1',
+      'a a1 a2',
+      'b b2 c',
+      'b b1 b2 c',
+      'b b2 c',
+      'b b2 c',
+    ])
   })
 })

@@ -1,14 +1,18 @@
 interface Node {
   id: string
   parent?: string
+  tries?: { of?: string; chosen?: string }
 }
 
-/** The branch that goes through a turn, to its newest end; without one, the branch of the newest turn. Turns come the oldest first. */
+/** A turn is one of several tries of another one. */
+export const isTry = (t: Node) => !!t.tries?.of
+
+/** The branch that goes through a turn, to its newest end; without one, the branch of the newest turn. Turns come the oldest first. Tries are in no branch, unless it is asked for one. */
 export function branchThrough<T extends Node>(turns: readonly T[], through?: string | null): T[] {
   const byId = new Map(turns.map((t) => [t.id, t]))
   const newest = new Map<string, T>()
-  for (const t of turns) if (t.parent) newest.set(t.parent, t)
-  const at = (through && byId.get(through)) || turns.at(-1)
+  for (const t of turns) if (t.parent && !isTry(t)) newest.set(t.parent, t)
+  const at = (through && byId.get(through)) || turns.findLast((t) => !isTry(t))
   if (!at) return []
   const branch: T[] = []
   const seen = new Set<string>()
@@ -23,6 +27,10 @@ export function branchThrough<T extends Node>(turns: readonly T[], through?: str
   return branch
 }
 
-/** The turns behind the same parent, this one among them. */
-export const siblings = <T extends Node>(turns: readonly T[], turn: T): T[] =>
-  turns.filter((t) => (t.parent ?? '') === (turn.parent ?? ''))
+/** The versions of a question, this turn among them: the turns after the same parent. The tries of one come after it, but for the try that it has the answer of. A first question has its tries alone. */
+export function versionsOf<T extends Node>(turns: readonly T[], turn: T): T[] {
+  const of = turn.tries?.of ?? turn.id
+  return turns
+    .filter((t) => !isTry(t) && (t.id === of || (t.parent && t.parent === turn.parent)))
+    .flatMap((t) => [t, ...turns.filter((o) => o.tries?.of === t.id && (o.id === turn.id || o.id !== t.tries?.chosen))])
+}

@@ -24,10 +24,13 @@ interface Browser {
   current?: boolean
 }
 
-function Setting({ name, children }: { name: string; children: ReactNode }) {
+function Setting({ name, note, children }: { name: string; note?: string; children: ReactNode }) {
   return (
     <div className={css.setting}>
-      <span>{name}</span>
+      <span>
+        {name}
+        {note && <small>{note}</small>}
+      </span>
       {children}
     </div>
   )
@@ -127,6 +130,18 @@ export default function Settings({ who: came }: { who: Caller }) {
               { id: 'off', name: s.off },
             ]}
             onChange={(v) => prefer({ checks: v === 'on' })}
+          />
+        </Setting>
+        <Setting name={w.tries.setting} note={w.tries.note}>
+          <Segments
+            label={w.tries.setting}
+            value={String(p.tries)}
+            options={[
+              { id: '1', name: w.tries.once },
+              { id: '3', name: w.tries.times(3) },
+              { id: '5', name: w.tries.times(5) },
+            ]}
+            onChange={(v) => prefer({ tries: v === '5' ? 5 : v === '3' ? 3 : 1 })}
           />
         </Setting>
       </section>

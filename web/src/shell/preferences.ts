@@ -7,6 +7,8 @@ export interface Preferences {
   letters: boolean
   /** The model's code is looked at when it has run. */
   checks: boolean
+  /** How many times each question is answered at once; 1: no tries. */
+  tries: 1 | 3 | 5
   sidebar: boolean
   panels: boolean
   contrast: 'system' | 'high'
@@ -21,6 +23,7 @@ const usual: Preferences = {
   sendKey: 'enter',
   letters: true,
   checks: false,
+  tries: 1,
   sidebar: true,
   panels: false,
   contrast: 'system',

@@ -39,6 +39,15 @@ export const work = {
     columns: { line: 'Line', code: 'Code', time: 'Time', memory: 'Memory' },
     always: 'Check the model’s code for mistakes and slow forms',
   },
+  tries: {
+    setting: 'Answer each question several times at once',
+    note: 'Each try has a copy of the variables and files. The answer that most tries give is taken, and the others are shown as versions. It costs as many times the tokens.',
+    once: 'Once',
+    times: (n: number) => `${n} times`,
+    name: (n: number) => `Try ${n}`,
+    passed: 'passed the check',
+    failed: 'did not pass the check',
+  },
   preview: {
     title: 'Preview',
     ask: 'Ask about it',

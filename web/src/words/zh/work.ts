@@ -1,6 +1,6 @@
 import type { Words } from '..'
 
-type Work = Pick<Words, 'approval' | 'checks' | 'preview'>
+type Work = Pick<Words, 'approval' | 'checks' | 'preview' | 'tries'>
 
 export const work: Work = {
   approval: {
@@ -40,6 +40,15 @@ export const work: Work = {
     parts: (python, native, system) => `Python ${python}，编译代码 ${native}，系统 ${system}`,
     columns: { line: '行', code: '代码', time: '时间', memory: '内存' },
     always: '检查模型代码中的错误和低效写法',
+  },
+  tries: {
+    setting: '同时多次回答每个问题',
+    note: '每次尝试都有变量和文件的副本。采用多数尝试给出的答案，其余的作为其他版本显示。消耗的 token 也相应成倍。',
+    once: '一次',
+    times: (n) => `${n} 次`,
+    name: (n) => `第 ${n} 次尝试`,
+    passed: '通过了检查',
+    failed: '未通过检查',
   },
   preview: {
     title: '预览',
