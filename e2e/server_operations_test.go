@@ -118,6 +118,8 @@ func nativeCalls() map[string]call {
 		"turn.cancel":         {},
 		"check.run":           {body: `{"name":"p.py","session":"{session}","path":"{path}"}`, more: reads},
 		"turn.approve":        {body: `{"step":1,"run":true}`, more: []auth.Action{auth.SessionsExecute}, also: 400}, // it waits for nothing
+		"turn.rate":           {body: `{"good":true}`},
+		"turn.unrate":         {},
 		"turn.delete":         {fresh: []string{"turn"}},
 		"connection.set":      {body: `{"address":"http://127.0.0.1:9","models":["m"]}`, also: 404},
 		"connection.delete":   {also: 404},

@@ -209,6 +209,13 @@ type TurnControl interface {
 	ApproveTurn(ctx context.Context, who auth.Principal, id string, w hub.Word) (hub.Turn, error)
 	CancelTurn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	DeleteTurn(ctx context.Context, who auth.Principal, id string) error
+	Ratings
+}
+
+// Ratings are what people say of a hub's answers.
+type Ratings interface {
+	RateTurn(ctx context.Context, who auth.Principal, id string, r *hub.Rating) (hub.Turn, error)
+	RatedTurns(ctx context.Context, who auth.Principal, p hub.Page) (hub.Listing[hub.Turn], error)
 }
 
 // Connections are the services of models that a hub's admins connect.

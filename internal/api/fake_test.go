@@ -670,6 +670,12 @@ func (h *fakeHub) CancelTurn(_ context.Context, who auth.Principal, id string) (
 func (h *fakeHub) ApproveTurn(_ context.Context, who auth.Principal, id string, w hub.Word) (hub.Turn, error) {
 	return hub.Turn{ID: id, State: hub.TurnRunning, Waiting: &hub.Waiting{Step: w.Step, Code: w.Code + w.Note, Since: then}}, h.note(who, id)
 }
+func (h *fakeHub) RateTurn(_ context.Context, who auth.Principal, id string, r *hub.Rating) (hub.Turn, error) {
+	return hub.Turn{ID: id, State: hub.TurnCompleted, Rating: r}, h.note(who, id, r != nil)
+}
+func (h *fakeHub) RatedTurns(_ context.Context, who auth.Principal, p hub.Page) (hub.Listing[hub.Turn], error) {
+	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, Conversation: conversation, Model: "m", Prompt: "?", Answer: "!", Created: then, Rating: &hub.Rating{Reason: "wrong sum", User: "usr_1", At: then}}}}, h.note(who, p)
+}
 func (h *fakeHub) DeleteTurn(_ context.Context, who auth.Principal, id string) error {
 	return h.note(who, id)
 }

@@ -39,6 +39,7 @@ type Turn struct {
 	Files        []hub.TurnFile    `json:"files,omitempty" doc:"Stored files that it brought, as they were called then"`
 	Origin       *hub.TurnOrigin   `json:"origin,omitempty" doc:"Of a turn that a fork of a conversation has: the turn that it is a copy of, and that one's session, which has the point from before it"`
 	Tries        *TriesOf          `json:"tries,omitempty" doc:"Of a turn that was answered several times, and of each of these tries"`
+	Rating       *Rating           `json:"rating,omitempty"`
 	Last         int64             `json:"last_event" doc:"Id of the last event so far"`
 	User         string            `json:"user"`
 	Key          string            `json:"key,omitempty"`
@@ -70,6 +71,42 @@ func (t *Tries) hub() *hub.Tries {
 		return nil
 	}
 	return &hub.Tries{Number: t.Number, Models: t.Models, Check: t.Check}
+}
+
+// Rating is what a person says of an answer.
+type Rating struct {
+	Good   bool      `json:"good"`
+	Reason string    `json:"reason,omitempty"`
+	User   string    `json:"user" doc:"Who said it"`
+	At     time.Time `json:"at"`
+}
+
+func ratingOf(r *hub.Rating) *Rating {
+	if r == nil {
+		return nil
+	}
+	return &Rating{Good: r.Good, Reason: r.Reason, User: r.User, At: r.At.UTC()}
+}
+
+// NewRating says what a person thinks of an answer.
+type NewRating struct {
+	Good   bool   `json:"good"`
+	Reason string `json:"reason,omitempty" maxLength:"2000" doc:"What is wrong, or right"`
+}
+
+// RatedTurn is a turn whose answer a person has rated.
+type RatedTurn struct {
+	Turn         string    `json:"turn"`
+	Conversation string    `json:"conversation"`
+	Model        string    `json:"model"`
+	Prompt       string    `json:"prompt"`
+	Answer       string    `json:"answer"`
+	Created      time.Time `json:"created_at"`
+	Rating       *Rating   `json:"rating"`
+}
+
+func ratedOf(t hub.Turn) RatedTurn {
+	return RatedTurn{Turn: t.ID, Conversation: t.Conversation, Model: t.Model, Prompt: t.Prompt, Answer: t.Answer, Created: t.Created.UTC(), Rating: ratingOf(t.Rating)}
 }
 
 // Cost is what tokens cost.
@@ -142,6 +179,7 @@ func turnOf(t hub.Turn) Turn {
 		}
 		out.Tries = &TriesOf{Of: a.Of, Place: a.Place, Passed: a.Passed, Number: a.Number, Chosen: a.Chosen, Why: a.Why, Agree: a.Agree, Failed: a.Failed}
 	}
+	out.Rating = ratingOf(t.Rating)
 	if json.Valid(t.Problem) {
 		out.Problem = t.Problem
 	}
@@ -273,6 +311,13 @@ type (
 	TurnPath struct {
 		Turn string `path:"turn" maxLength:"64" example:"trn_06f1k3t3y4m0v8s2k5r7w9x1z4"`
 	}
+	rateTurn struct {
+		TurnPath
+		Body NewRating
+	}
+	listRatings struct {
+		Paging
+	}
 	approveTurn struct {
 		TurnPath
 		Body Word
@@ -331,6 +376,7 @@ curl -H "Authorization: Bearer $KEY" $COVE/turns/$WAITING/approve -d '{"step":1,
 		func(ctx context.Context, who auth.Principal, in *TurnPath) error {
 			return s.o.Hub.DeleteTurn(ctx, who, in.Turn)
 		})
+	s.addRatings(tag)
 	addRaw(s, operation{id: "turn.events", method: http.MethodGet, path: "/turns/{turn}/events", tag: tag, action: auth.ConversationsRead, summary: "Follow a turn",
 		about: "Server-sent events, from the first one or from the one after `Last-Event-ID` on, until `answer` or `failure`.", errors: []problem.Code{problem.TurnNotFound},
 		example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 2" $COVE/turns/$TURN/events`},
@@ -340,6 +386,28 @@ curl -H "Authorization: Bearer $KEY" $COVE/turns/$WAITING/approve -d '{"step":1,
 				return err
 			}
 			return s.stream(w, r, sse.Event{}, s.openTurn(who, in.Turn, from))
+		})
+}
+
+func (s *server) addRatings(tag string) {
+	add(s, operation{id: "turn.rate", method: http.MethodPut, path: "/turns/{turn}/rating", tag: tag, action: auth.ConversationsWrite, summary: "Rate an answer",
+		about: "Of a turn that has ended. A turn has one rating, the last.", errors: []problem.Code{problem.TurnNotFound, problem.TurnRunning, problem.TurnInvalid},
+		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/turns/$TURN/rating -d '{"good":false,"reason":"It left out May."}'`},
+		func(ctx context.Context, who auth.Principal, in *rateTurn) (Turn, error) {
+			out, err := s.o.Hub.RateTurn(ctx, who, in.Turn, &hub.Rating{Good: in.Body.Good, Reason: in.Body.Reason})
+			return turnOf(out), err
+		})
+	addSilent(s, operation{id: "turn.unrate", method: http.MethodDelete, path: "/turns/{turn}/rating", tag: tag, action: auth.ConversationsWrite, summary: "Take a rating back",
+		errors: []problem.Code{problem.TurnNotFound, problem.TurnRunning}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/turns/$TURN/rating`},
+		func(ctx context.Context, who auth.Principal, in *TurnPath) error {
+			_, err := s.o.Hub.RateTurn(ctx, who, in.Turn, nil)
+			return err
+		})
+	add(s, operation{id: "rating.list", method: http.MethodGet, path: "/ratings", tag: tag, action: auth.ConversationsRead, summary: "List rated answers",
+		about: "The project's, the newest first; `cove eval ratings` makes a report of them.", example: `curl -H "Authorization: Bearer $KEY" $COVE/ratings`},
+		func(ctx context.Context, who auth.Principal, in *listRatings) (List[RatedTurn], error) {
+			out, err := s.o.Hub.RatedTurns(ctx, who, hub.Page{After: in.After, Limit: in.Limit})
+			return listOf(out, ratedOf), err
 		})
 }
 

@@ -24,6 +24,7 @@ type evalCmd struct {
 	Run        evalRunCmd        `cmd:"" default:"withargs" help:"Have a model answer tasks. This is meant without a word."`
 	References evalReferencesCmd `cmd:"" help:"Run the reference programs of the tasks instead of a model: what the platform itself costs."`
 	Report     evalReportCmd     `cmd:"" help:"Report on runs again."`
+	Ratings    evalRatingsCmd    `cmd:"" help:"Report on the ratings that people have given to answers."`
 }
 
 // evalFlags are the flags of both kinds of runs.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"cove/internal/api"
 	"cove/internal/auth"
 	"cove/internal/config"
 	"cove/internal/hub"
@@ -42,6 +43,8 @@ type records interface {
 	// Turns returns all turns of a conversation, the oldest first.
 	Turns(ctx context.Context, conversation string) ([]hub.Turn, error)
 	Execution(ctx context.Context, id string) (hub.Execution, error)
+	// Rated yields the answers that people have rated, the newest first.
+	Rated(ctx context.Context) iter.Seq2[api.RatedTurn, error]
 }
 
 // recordings are what was emitted.
@@ -107,6 +110,13 @@ func (l localPast) Turns(ctx context.Context, conversation string) ([]hub.Turn, 
 	return collected(paging(true, func(p hub.Page) (hub.Listing[hub.Turn], error) {
 		return l.Hub.Turns(ctx, auth.Local(), conversation, p)
 	}))
+}
+
+// Rated implements past.
+func (l localPast) Rated(ctx context.Context) iter.Seq2[api.RatedTurn, error] {
+	return mapped(paging(false, func(p hub.Page) (hub.Listing[hub.Turn], error) {
+		return l.Hub.RatedTurns(ctx, auth.Local(), p)
+	}), ratedOf)
 }
 
 func (l localPast) Execution(ctx context.Context, id string) (hub.Execution, error) {

@@ -361,6 +361,10 @@ func (r remotePast) Turns(ctx context.Context, conversation string) ([]hub.Turn,
 	return collected(mapped(r.client.Turns(ctx, conversation), turnOf))
 }
 
+func (r remotePast) Rated(ctx context.Context) iter.Seq2[api.RatedTurn, error] {
+	return r.client.RatedTurns(ctx)
+}
+
 func (r remotePast) Execution(ctx context.Context, id string) (hub.Execution, error) {
 	x, err := r.client.Execution(ctx, id)
 	return hub.Execution{ID: x.ID, Session: x.Session, Kernel: x.Kernel, Turn: x.Turn, Step: x.Step, Code: x.Code, State: x.State, ExitCode: x.ExitCode, Message: x.Message,

@@ -90,6 +90,11 @@ func (c *Client) CancelTurn(ctx context.Context, id string) (api.Turn, error) {
 	return act[api.Turn](ctx, c, http.MethodPost, "/turns"+join(id, "cancel"), nil)
 }
 
+// RatedTurns yields the answers of the project that people have rated, the newest first.
+func (c *Client) RatedTurns(ctx context.Context) iter.Seq2[api.RatedTurn, error] {
+	return pages[api.RatedTurn](ctx, c, "/ratings", nil)
+}
+
 // DeleteTurn removes a finished turn.
 func (c *Client) DeleteTurn(ctx context.Context, id string) error {
 	return c.delete(ctx, "/turns"+join(id), nil)

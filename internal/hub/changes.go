@@ -342,6 +342,16 @@ func (s telling) SetWaiting(ctx context.Context, project, turn string, w *Waitin
 	return nil
 }
 
+// SetRating implements TurnStore.
+func (s telling) SetRating(ctx context.Context, project, turn string, r *Rating) error {
+	if err := s.Store.SetRating(ctx, project, turn, r); err != nil {
+		return err
+	}
+	t, err := s.Turn(ctx, project, turn)
+	_ = s.toldOfTurn(err, t) // the rating is written
+	return nil
+}
+
 // DeleteTurn implements TurnStore.
 func (s telling) DeleteTurn(ctx context.Context, project, turn string) error {
 	return s.told(s.Store.DeleteTurn(ctx, project, turn), project, Change{Kind: ChangedTurn, ID: turn, State: stateDeleted})

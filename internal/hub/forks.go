@@ -202,6 +202,7 @@ func copiesOf(branch []Turn, fork Conversation) []TurnCopy {
 			c.Origin = &TurnOrigin{Turn: t.ID, Session: t.Session}
 		}
 		c.ID, c.Conversation, c.Parent, c.Session, c.Foreign, c.Owner = ident.New(ident.Turn), fork.ID, parent, fork.Session, nil, ""
+		c.Tries, c.Rating = nil, nil // they are of the turn that was asked
 		copies[i], parent = c, c.ID
 	}
 	return copies

@@ -140,6 +140,7 @@ type TurnStore interface {
 	FinishTurn(ctx context.Context, t Turn, last []stream.Event) (first bool, err error)
 	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
 	SetTries(ctx context.Context, project, turn string, t TurnTries) error
+	SetRating(ctx context.Context, project, turn string, r *Rating) error // nil: none
 	// EndWaiting gives a turn that waits for results of its client's another final state, with its problem as JSON. It does nothing to others.
 	EndWaiting(ctx context.Context, project, turn string, state TurnState, why []byte) error
 	// SetWaiting writes what a turn that has not ended waits for, or nil.
@@ -151,6 +152,8 @@ type TurnStore interface {
 type TurnReader interface {
 	Turn(ctx context.Context, project, id string) (Turn, error)
 	Turns(ctx context.Context, project, conversation string, p Page) (Listing[Turn], error)
+	// RatedTurns lists a project's turns that have a rating, the newest first, with ID, Conversation, Model, Prompt, Answer, Created and Rating alone.
+	RatedTurns(ctx context.Context, project string, p Page) (Listing[Turn], error)
 	// TurnEnded says whether a turn has its final state, without reading the turn.
 	TurnEnded(ctx context.Context, project, id string) (bool, error)
 	// RunningTurns returns at most limit turns of a project that have not ended and are not hidden, the oldest first, with ID, Project, Conversation, State

@@ -215,6 +215,7 @@ type Turn struct {
 	// Origin is the turn that this one is a copy of, which a fork has; nil: it was asked here.
 	Origin *TurnOrigin
 	Tries  *TurnTries // what it has to do with tries; nil: nothing
+	Rating *Rating    // what a person says of the answer; nil: nothing
 	Work   Work       // of a turn that has just ended: it is counted, and not kept with the turn
 	// Taken is the question of the queue that a turn is when it begins. It is not kept with the turn.
 	Taken Taken

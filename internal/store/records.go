@@ -63,6 +63,7 @@ func turnFields(t *hub.Turn) []field {
 		{"conversation", textOf(&t.Conversation)}, {"parent", textOf(&t.Parent)}, content(field{"prompt", textOf(&t.Prompt)}), {"created", moment{&t.Created}},
 		content(field{"surface", jsonTextOf(&t.Foreign)}), {"hidden", flag{&t.Hidden}}, {"owner", textOf(&t.Owner)},
 		content(field{"files", documentOf(&t.Files)}), {"origin", documentOf(&t.Origin)},
+		content(field{"rating", documentOf(&t.Rating)}), {"rated", derived{func() any { return bit(t.Rating != nil) }}},
 	}, turnEnd(t)...)
 }
 

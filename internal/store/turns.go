@@ -204,6 +204,34 @@ func (s *Store) SetTries(ctx context.Context, project, turn string, t hub.TurnTr
 	})
 }
 
+// SetRating implements hub.TurnStore.
+func (s *Store) SetRating(ctx context.Context, project, turn string, r *hub.Rating) error {
+	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
+		n, err := update(ctx, q, "turns", []field{content(field{"rating", documentOf(&r)}), {"rated", derived{func() any { return bit(r != nil) }}}}, owned(project, turn))
+		if err == nil && n == 0 {
+			return missing(problem.TurnNotFound)
+		}
+		return err
+	})
+}
+
+// RatedTurns implements hub.TurnStore.
+func (s *Store) RatedTurns(ctx context.Context, project string, p hub.Page) (hub.Listing[hub.Turn], error) {
+	var w filter
+	w.add("project = ?", project)
+	w.add("rated = ?", 1)
+	fields := func(t *hub.Turn) []field {
+		return []field{
+			{"id", textOf(&t.ID)}, {"project", textOf(&t.Project)}, {"conversation", textOf(&t.Conversation)}, {"model", textOf(&t.Model)}, {"created", moment{&t.Created}},
+			content(field{"prompt", textOf(&t.Prompt)}), content(field{"answer", textOf(&t.Answer)}), content(field{"rating", documentOf(&t.Rating)}),
+		}
+	}
+	return list(ctx, s, order[hub.Turn]{
+		table: "turns", fields: fields, by: "created",
+		at: func(t *hub.Turn) (time.Time, string) { return t.Created, t.ID },
+	}, w, p)
+}
+
 // EndWaiting implements hub.TurnStore.
 func (s *Store) EndWaiting(ctx context.Context, project, turn string, state hub.TurnState, why []byte) error {
 	text := json.RawMessage(why)

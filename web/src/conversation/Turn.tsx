@@ -12,6 +12,7 @@ import { bytes, count, money, plainName, seconds } from '../parts/format'
 import { isComposing, isMod } from '../parts/keys'
 import { useWords, type Words } from '../words'
 import { Ending } from './Ending'
+import { Rate } from './Rate'
 import { Status } from './Status'
 import { Made } from './Step'
 import css from './turn.module.css'
@@ -236,6 +237,7 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
             <IconButton small label={w.turn.copyAnswer} onClick={() => copyText(answer, w.copied)} disabled={!answer}>
               <Copy size={15} aria-hidden />
             </IconButton>
+            <Rate turn={turn} />
             <IconButton small label={w.turn.retry} disabled={busy} onClick={() => actions.again(turn, turn.prompt)}>
               <RotateCcw size={15} aria-hidden />
             </IconButton>

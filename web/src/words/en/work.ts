@@ -48,6 +48,13 @@ export const work = {
     passed: 'passed the check',
     failed: 'did not pass the check',
   },
+  rating: {
+    good: 'Good answer',
+    bad: 'Bad answer',
+    why: 'What is wrong with the answer?',
+    reason: 'Reason',
+    send: 'Send',
+  },
   preview: {
     title: 'Preview',
     ask: 'Ask about it',

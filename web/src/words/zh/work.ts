@@ -1,6 +1,6 @@
 import type { Words } from '..'
 
-type Work = Pick<Words, 'approval' | 'checks' | 'preview' | 'tries'>
+type Work = Pick<Words, 'approval' | 'checks' | 'preview' | 'rating' | 'tries'>
 
 export const work: Work = {
   approval: {
@@ -49,6 +49,13 @@ export const work: Work = {
     name: (n) => `第 ${n} 次尝试`,
     passed: '通过了检查',
     failed: '未通过检查',
+  },
+  rating: {
+    good: '回答得好',
+    bad: '回答得不好',
+    why: '这个回答哪里不对？',
+    reason: '原因',
+    send: '发送',
   },
   preview: {
     title: '预览',
