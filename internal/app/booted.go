@@ -51,7 +51,7 @@ func (p *bootedPool) ready() int {
 
 // claim is session.Options.Prepared of sessions on an engine.
 func (p *bootedPool) claim(ctx context.Context, engine sandbox.Engine, spec sandbox.Spec) sandbox.Prepared {
-	if p == nil || engine != p.engine || spec.Limits != p.spec.Limits || !slices.Equal(spec.Mounts, p.spec.Mounts) || len(spec.Volumes) > 0 || p.ready() == 0 {
+	if p == nil || engine != p.engine || spec.Limits != p.spec.Limits || spec.Root != p.spec.Root || spec.Layer != p.spec.Layer || !slices.Equal(spec.Mounts, p.spec.Mounts) || len(spec.Volumes) > 0 || p.ready() == 0 {
 		return nil
 	}
 	waiting, err := p.pool.Claim(telemetry.With(ctx, nil)) // claims are counted for new sessions

@@ -11,6 +11,7 @@
 package image
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,17 +25,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/problem"
+	"cove/internal/sandbox"
 )
 
 const (
 	version      = 1
 	manifestName = "image.json"
 	rootName     = "root"
-	useName      = "in-use"
 	tmpPrefix    = ".tmp-"
 	lockPrefix   = ".lock-"
 	digestPrefix = "sha256:"
 )
+
+// UseName is the file beside a root that those lock which have sandboxes with it; see Hold.
+const UseName = "in-use"
 
 // Image is an image that is unpacked.
 type Image struct {
@@ -85,14 +89,21 @@ func (i *Image) Variables() map[string]string {
 	return v
 }
 
-// Hold keeps the image whose Root is that folder from being removed, until release is called or the process ends.
-func Hold(root string) (release func(), err error) {
-	f, err := os.Open(filepath.Join(filepath.Dir(root), useName))
+// Hold keeps the image, or the layer of system packages, that a sandbox begins from from being removed, until release is called or the process ends.
+func Hold(spec sandbox.Spec) (release func(), err error) {
+	root := cmp.Or(spec.Root, spec.Layer)
+	if root == "" {
+		return func() {}, nil
+	}
+	f, err := os.Open(filepath.Join(filepath.Dir(root), UseName))
 	if err == nil {
 		if err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); err == nil {
 			return func() { _ = f.Close() }, nil
 		}
 		_ = f.Close()
+	}
+	if spec.Root == "" {
+		return nil, problem.New(problem.SystemPackagesMissing, "the system packages of the session are not there any more, or are being removed").WithHint("run the command again").WithCause(err)
 	}
 	return nil, problem.New(problem.ImageMissing, "the image is not there any more, or is being removed").WithHint("fetch it again: cove image pull").WithCause(err)
 }
@@ -128,7 +139,7 @@ func read(dir string) (*Image, error) {
 	if i.Version != version || i.Digest != digestPrefix+filepath.Base(dir) {
 		return nil, fmt.Errorf("%s is of another version of cove", path)
 	}
-	if info, err := os.Stat(filepath.Join(dir, useName)); err == nil {
+	if info, err := os.Stat(filepath.Join(dir, UseName)); err == nil {
 		i.Used = info.ModTime()
 	}
 	return i, nil
@@ -137,7 +148,7 @@ func read(dir string) (*Image, error) {
 // Touch remembers that the image is used, by which those are chosen that are removed first.
 func (i *Image) Touch() {
 	now := time.Now()
-	_ = os.Chtimes(filepath.Join(i.dir, useName), now, now) // another user's folder may be read-only to us
+	_ = os.Chtimes(filepath.Join(i.dir, UseName), now, now) // another user's folder may be read-only to us
 }
 
 // List returns the images, the one used last first.
@@ -186,11 +197,8 @@ func (s Store) Find(what string) ([]*Image, error) {
 
 // Remove removes an image that no sandbox has. Sessions that are saved with it cannot go on afterwards. Problems: image_used.
 func (s Store) Remove(i *Image) error {
-	use, err := os.Open(filepath.Join(i.dir, useName))
-	if err == nil {
-		defer func() { _ = use.Close() }()
-		err = unix.Flock(int(use.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	}
+	release, err := TakeUnused(i.dir)
+	defer release()
 	if errors.Is(err, unix.EWOULDBLOCK) {
 		return problem.New(problem.ImageUsed, "a sandbox has the image "+ShortDigest(i.Digest)).WithHint("end the session that it belongs to")
 	}
@@ -206,6 +214,20 @@ func (s Store) Remove(i *Image) error {
 		s.Removed(i.family())
 	}
 	return errors.Join(err, discard(gone))
+}
+
+// TakeUnused sees to it that no sandbox gets what is in a folder of a store, until release is called. The error is EWOULDBLOCK where one has it.
+func TakeUnused(dir string) (release func(), err error) {
+	use, err := os.Open(filepath.Join(dir, UseName))
+	if err != nil {
+		return func() {}, err
+	}
+	release = func() { _ = use.Close() }
+	if err := unix.Flock(int(use.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		release()
+		return func() {}, err
+	}
+	return release, nil
 }
 
 // discard removes a folder with folders that may be closed to their owner.

@@ -31,6 +31,7 @@ import (
 
 	"cove/internal/image"
 	"cove/internal/problem"
+	"cove/internal/sandbox"
 )
 
 // entry is one of a layer.
@@ -552,7 +553,7 @@ func TestRoom(t *testing.T) {
 		}
 		all = append(all, i)
 	}
-	release, err := image.Hold(all[0].Root())
+	release, err := image.Hold(sandbox.Spec{Root: all[0].Root()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -583,7 +584,7 @@ func TestRoom(t *testing.T) {
 	if err := s.Remove(all[0]); err != nil {
 		t.Error(err)
 	}
-	if _, err := image.Hold(all[0].Root()); !problem.Has(err, problem.ImageMissing) {
+	if _, err := image.Hold(sandbox.Spec{Root: all[0].Root()}); !problem.Has(err, problem.ImageMissing) {
 		t.Errorf("an image that is gone can be held: %v", err)
 	}
 }

@@ -198,7 +198,7 @@ func holdTemporary(tmp string) (*os.File, error) {
 	if err := os.Chmod(tmp, 0o711); err != nil { //nolint:gosec // as the folder that it becomes
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(tmp, useName), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(filepath.Join(tmp, UseName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -350,7 +350,7 @@ func (s Store) sweep() {
 		if info, err := e.Info(); err != nil || time.Since(info.ModTime()) < sweepGrace {
 			continue
 		}
-		if f, err := os.Open(filepath.Join(dir, useName)); err == nil {
+		if f, err := os.Open(filepath.Join(dir, UseName)); err == nil {
 			err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 			_ = f.Close()
 			if err != nil {

@@ -45,6 +45,29 @@ type unpacking struct {
 	above  *os.Root
 }
 
+// UnpackTar unpacks a tar file that nobody has looked at into an empty folder, as the layer of an image: no path leads out of the folder, and there are no devices, owners and set-user-ID bits. It may
+// have that many bytes and entries. Problems: image_damaged, image_too_large.
+func UnpackTar(dir string, text io.Reader, bytes int64, entries int) (size int64, unpacked int, err error) {
+	u, err := newUnpacking(dir, bytes, entries)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer u.close()
+	// What is between the files takes time as well, and what follows them.
+	all := &io.LimitedReader{R: text, N: bytes + int64(entries)*paddingPerEntry}
+	err = u.layer(all)
+	if err == nil {
+		_, err = io.Copy(io.Discard, all)
+	}
+	switch {
+	case all.N <= 0:
+		err = tooLarge("the image has more bytes than it may")
+	case err != nil && isFormat(err):
+		err = damaged("its files are no tar file").WithCause(err)
+	}
+	return u.size, u.entries, err
+}
+
 func newUnpacking(dir string, bytes int64, entries int) (*unpacking, error) {
 	root, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

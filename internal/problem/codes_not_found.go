@@ -20,6 +20,8 @@ const (
 	ConversationNotFound = NotFoundCode("conversation_not_found")
 	// There is no such data of a library. Run `cove data ls` for what is there; check the spelling for what is fetched.
 	DataUnknown = NotFoundCode("data_unknown")
+	// The layer with the system packages that the session began with was removed. Run the command again, or start another session.
+	SystemPackagesMissing = NotFoundCode("system_packages_missing")
 	// The Python environment that the session needs was removed. Start another session.
 	EnvironmentMissing = NotFoundCode("environment_missing")
 	// There is no execution with this id. List the executions of the session.

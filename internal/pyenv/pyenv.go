@@ -103,6 +103,7 @@ type Environment struct {
 	Set      Set
 	Plain    bool   // leave plots as their libraries make them
 	Data     string // host folder with data of libraries, as package libdata keeps it; "": none
+	Layer    string // host folder with a layer of system packages, as package debs makes it; "": none
 	// Image is set where the environment is used in the file system of an image.
 	Image *InImage
 }

@@ -42,11 +42,13 @@ func Tables() (shown []string) {
 	return shown
 }
 
-// Configuration adds the little of /etc that is the same in every sandbox.
-func (t Tree) Configuration() {
+// Configuration adds the little of /etc that is the same in every sandbox with that layer of system packages ("": none).
+func (t Tree) Configuration(layer string) {
 	maps.Copy(t, Settings())
-	if libraries, err := os.ReadFile("/etc/ld.so.cache"); err == nil {
-		t.File("/etc/ld.so.cache", string(libraries))
+	for _, root := range []string{"/", layer} {
+		if libraries, err := os.ReadFile(filepath.Join(root, "/etc/ld.so.cache")); err == nil && root != "" {
+			t.File("/etc/ld.so.cache", string(libraries))
+		}
 	}
 	t.Network()
 }
@@ -81,11 +83,15 @@ var Settings = sync.OnceValue(func() Tree {
 })
 
 // CopyOf copies what everybody on the host may read of a file or a folder, and returns how many more bytes may be copied. The addresses of apt's sources lose their passwords.
-func (t Tree) CopyOf(path string, left int64) int64 {
-	_ = filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+func (t Tree) CopyOf(path string, left int64) int64 { return t.CopyIn("/", path, left) }
+
+// CopyIn is CopyOf for a path in a folder of the host that stands for the root.
+func (t Tree) CopyIn(root, path string, left int64) int64 {
+	_ = filepath.WalkDir(filepath.Join(root, path), func(from string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return nil //nolint:nilerr // what cannot be read is left out
 		}
+		p := filepath.Join("/", strings.TrimPrefix(from, root))
 		info, err := e.Info()
 		if err != nil {
 			return nil //nolint:nilerr // it has just gone
@@ -97,11 +103,11 @@ func (t Tree) CopyOf(path string, left int64) int64 {
 			}
 			t.Dir(p)
 		case info.Mode()&fs.ModeSymlink != 0:
-			if target, err := os.Readlink(p); err == nil {
+			if target, err := os.Readlink(from); err == nil {
 				t.Link(target, p)
 			}
 		case info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 && info.Size() <= min(largestCopied, left):
-			text, err := os.ReadFile(p)
+			text, err := os.ReadFile(from)
 			if err != nil {
 				return nil //nolint:nilerr // as above
 			}

@@ -109,6 +109,8 @@ type Spec struct {
 	ID string
 	// Root is a folder of this host with the whole file system of an image (see package image), which takes the place of the host's programs and libraries. "": those are shown.
 	Root string
+	// Layer is a folder of this host with a layer of system packages (see package debs), which are there beside the host's programs and libraries. "": the host's alone. It is for sandboxes without a Root.
+	Layer string
 	// Mounts are folders shown read-only inside.
 	Mounts []Mount
 	Limits Limits

@@ -41,7 +41,7 @@ type Options struct {
 
 // SandboxSpec describes the session's sandbox, but for its ID and what it starts from.
 func (o *Options) SandboxSpec() sandbox.Spec {
-	spec := sandbox.Spec{Mounts: o.mounts(), Limits: o.Limits, Volumes: o.Volumes, Common: o.Mold}
+	spec := sandbox.Spec{Layer: o.Env.Layer, Mounts: o.mounts(), Limits: o.Limits, Volumes: o.Volumes, Common: o.Mold}
 	if o.Env.Image != nil {
 		spec.Root = o.Env.Image.Root
 	}

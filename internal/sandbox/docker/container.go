@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -79,7 +78,7 @@ func (d *daemon) createFolder(state string, spec sandbox.Spec) (f *sandbox.Folde
 		return f, 0, err
 	}
 	t := rootfs.Tree{}
-	t.Configuration()
+	t.Configuration("")
 	t.Users(user, workspace, "/usr/sbin/nologin", "", "")
 	files := map[string]string{hostName: d.host + "\n", "etc/meminfo": meminfo(spec.Limits.Memory)}
 	for _, name := range ownFiles {
@@ -235,11 +234,6 @@ func (d *daemon) mounts(f *sandbox.Folder, guest string, base ground, mounts []s
 	for _, part := range base.shown {
 		show(part.From, part.At)
 	}
-	if len(base.shown) == 0 {
-		for _, p := range slices.Concat((rootfs.Tree{}).Programs(), rootfs.Tables()) {
-			show(p, p)
-		}
-	}
 	for _, name := range ownFiles {
 		show(f.Join("etc", name), "/etc/"+name)
 	}
@@ -249,7 +243,7 @@ func (d *daemon) mounts(f *sandbox.Folder, guest string, base ground, mounts []s
 	show(filepath.Dir(guest), sharedDir)
 	show(f.Join("socket"), socketDir)
 	for _, m := range mounts {
-		if len(base.shown) == 0 && m.Folder == m.Target && strings.HasPrefix(m.Target, "/usr/") {
+		if base.ofHost && isOfUsr(m) {
 			continue
 		}
 		show(m.Folder, m.Target)

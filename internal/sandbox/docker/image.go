@@ -25,30 +25,63 @@ import (
 // imports under the tag latest alone.
 const repository = "localhost/cove-empty-"
 
-// bottom is the root file system of all containers: places where something is mounted, and the little of /etc that is the same in each.
-var bottom = sync.OnceValue(func() rootfs.Tree {
-	t := rootfs.Tree{}
+// ground is the image that a container begins from, which comes from here and not from a registry, and has no program in it; and what is shown there.
+type ground struct {
+	name    string
+	archive []byte
+	shown   []rootfs.Shown // of the host's system, or of the image that the sandbox begins from
+	ofHost  bool           // shown is the host's system, with or without a layer
+}
+
+// usualGround is that of sandboxes with the host's system alone: places where something is mounted, and the little of /etc that is the same in each.
+var usualGround = sync.OnceValue(func() ground {
+	t, shown := hostTree("")
+	g := groundOf(t)
+	g.shown, g.ofHost = shown, true
+	return g
+})
+
+// hostTree is the root file system of sandboxes with the host's system and that layer of system packages ("": none), and what of the host is shown there.
+func hostTree(layer string) (t rootfs.Tree, shown []rootfs.Shown) {
+	t = rootfs.Tree{}
 	for _, p := range slices.Concat(t.Programs(), rootfs.Tables()) {
-		t.Dir(p)
+		at := rootfs.SystemPlace(layer, p)
+		t.Dir(at)
+		shown = append(shown, rootfs.Shown{From: p, At: at})
 	}
-	t.Configuration()
+	t.Configuration(layer)
 	t.Users(0, workspace, "/usr/sbin/nologin", "", "") // each container has its own in their place
 	for _, p := range []string{sharedDir, socketDir, workspace, "/proc", tmpPath, runPath, "/dev", "/sys"} {
 		t.Dir(p)
 	}
 	t.Aliases(workspace)
-	return t
-})
-
-// ground is the image that a container begins from, which comes from here and not from a registry, and has no program in it; and what is shown there in the place of the host's system.
-type ground struct {
-	name    string
-	archive []byte
-	shown   []rootfs.Shown // of the image that the sandbox begins from
+	return t, shown
 }
 
-// usualGround is that of sandboxes with the host's system.
-var usualGround = sync.OnceValue(func() ground { return groundOf(bottom()) })
+// groundWith is that of sandboxes with the host's system and a layer of system packages, with these mounts in it.
+func groundWith(layer string, mounts []sandbox.HostMount) (ground, error) {
+	t, shown := hostTree(layer)
+	for _, p := range []string{"/var/tmp", "/dev/shm"} {
+		t.Dir(p)
+	}
+	for _, m := range mounts {
+		if !isOfUsr(m) {
+			t.Dir(m.Target)
+		}
+	}
+	of, err := t.Layer(layer, false, 0)
+	if err != nil {
+		return ground{}, err
+	}
+	g := groundOf(t)
+	g.shown, g.ofHost = slices.Concat(of, shown), true
+	return g, nil
+}
+
+// isOfUsr says whether a mount is there already where the host's system is shown.
+func isOfUsr(m sandbox.HostMount) bool {
+	return m.Folder == m.Target && strings.HasPrefix(m.Target, "/usr/")
+}
 
 func groundOf(t rootfs.Tree) ground {
 	g := ground{archive: archiveOf(t)}

@@ -89,14 +89,18 @@ func (s *running) start(ctx context.Context, state, shared string, mounts []sand
 	if err != nil {
 		return err
 	}
+	if s.letGo, err = image.Hold(s.spec); err != nil {
+		return err
+	}
 	base := usualGround()
-	if s.spec.Root != "" {
-		if s.letGo, err = image.Hold(s.spec.Root); err != nil {
-			return err
-		}
-		if base, err = groundIn(s.spec.Root, mounts); err != nil {
-			return err
-		}
+	switch {
+	case s.spec.Root != "":
+		base, err = groundIn(s.spec.Root, mounts)
+	case s.spec.Layer != "":
+		base, err = groundWith(s.spec.Layer, mounts)
+	}
+	if err != nil {
+		return err
 	}
 	var user int
 	if s.folder, user, err = s.daemon.createFolder(state, s.spec); err != nil {

@@ -43,7 +43,10 @@ func writeBundle(in *instance, spec sandbox.Spec, guest string) error {
 			return fmt.Errorf("make a view of what sandboxes share: %w", err)
 		}
 	}
-	b := newBundle(mounts, shared, spec)
+	b, err := newBundle(mounts, shared, spec)
+	if err != nil {
+		return err
+	}
 	b.bind(in.Join("socket"), socketDir)
 	for _, v := range spec.Volumes {
 		b.volume(v)
@@ -69,14 +72,14 @@ func writeBundle(in *instance, spec sandbox.Spec, guest string) error {
 
 // newBundle lists what a sandbox sees, but for what is its own; shared is the folder of the guest. That cannot be listed from inside by who is not root: what else is there is seen by who
 // knows its name.
-func newBundle(mounts []sandbox.HostMount, shared string, spec sandbox.Spec) *bundle {
+func newBundle(mounts []sandbox.HostMount, shared string, spec sandbox.Spec) (*bundle, error) {
 	changeable := spec.Limits.System > 0
 	b := &bundle{entries: rootfs.Tree{}, layered: changeable}
 	if spec.Root == "" {
 		if changeable {
-			b.changeable()
+			b.changeable(spec.Layer)
 		}
-		b.system()
+		b.system(spec.Layer)
 	}
 	b.readOnly(shared, sharedDir)
 	b.entries.Dir(socketDir)
@@ -105,7 +108,14 @@ func newBundle(mounts []sandbox.HostMount, shared string, spec sandbox.Spec) *bu
 	if !changeable {
 		b.openFolders(spec.Root != "")
 	}
-	return b
+	if spec.Layer != "" {
+		shown, err := b.entries.Layer(spec.Layer, changeable, mostCopied)
+		if err != nil {
+			return nil, err
+		}
+		b.below(shown)
+	}
+	return b, nil
 }
 
 // openFolders has code without a root make folders where programs expect some of their own, as /code or /opt/x. Of an image that is only the highest level: the others are its own.
@@ -124,6 +134,12 @@ func (b *bundle) image(root string) error {
 	if err != nil {
 		return err
 	}
+	b.below(shown)
+	return nil
+}
+
+// below shows parts of a file system below everything else.
+func (b *bundle) below(shown []rootfs.Shown) {
 	others := b.mounts
 	b.mounts = nil
 	for _, s := range shown {
@@ -133,7 +149,6 @@ func (b *bundle) image(root string) error {
 		}
 	}
 	b.mounts = append(b.mounts, others...)
-	return nil
 }
 
 // bundle is the root file system of a sandbox, which holds nothing but mount points and a few small files, and what is mounted there.
@@ -229,16 +244,16 @@ func (b *bundle) bind(source, target string) {
 }
 
 // system shows the host's programs and libraries and generates the little of /etc that they need.
-func (b *bundle) system() {
+func (b *bundle) system(layer string) {
 	for _, p := range b.entries.Programs() {
-		b.mount(p, p)
+		b.mount(p, rootfs.SystemPlace(layer, p))
 	}
 	for _, p := range rootfs.Tables() {
-		if !b.layered {
-			b.mount(p, p)
+		if at := rootfs.SystemPlace(layer, p); at != p || !b.layered {
+			b.mount(p, at)
 		}
 	}
-	b.entries.Configuration()
+	b.entries.Configuration(layer)
 	users, groups, shell := "", "", "/usr/sbin/nologin"
 	if b.layered {
 		users, groups, shell = rootfs.SystemLines("/etc/passwd"), rootfs.SystemLines("/etc/group"), "/bin/bash"

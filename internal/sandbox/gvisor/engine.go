@@ -196,12 +196,9 @@ func (e *Engine) boot(ctx context.Context, spec sandbox.Spec) (*running, error) 
 	if err := e.mayHave(spec.Volumes, spec.Limits); err != nil {
 		return nil, err
 	}
-	letGo := func() {}
-	if spec.Root != "" {
-		var err error
-		if letGo, err = image.Hold(spec.Root); err != nil {
-			return nil, err
-		}
+	letGo, err := image.Hold(spec)
+	if err != nil {
+		return nil, err
 	}
 	in, err := createInstance(e.state(), spec.ID)
 	if err != nil {

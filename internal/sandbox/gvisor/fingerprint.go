@@ -86,7 +86,11 @@ func shape() (string, error) {
 	all := strings.Join(New(Options{}).flags(), " ")
 	for _, system := range []int64{0, 1} {
 		made := sandbox.Spec{Limits: sandbox.Limits{System: system}}
-		spec := newBundle(nil, "/shared", made).spec(in, "/", "guest", made)
+		b, err := newBundle(nil, "/shared", made)
+		if err != nil {
+			return "", err
+		}
+		spec := b.spec(in, "/", "guest", made)
 		for k := range spec.Mounts {
 			spec.Mounts[k].Source = ""
 		}

@@ -2,6 +2,7 @@ package gvisor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +108,7 @@ func (s *running) create(ctx context.Context) error {
 		return err
 	}
 	s.asked = true
-	args := CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus(), User: s.user, System: s.spec.Limits.System, Tmp: s.spec.Limits.Tmp, Root: s.spec.Root, Volumes: volumeArgs(s.spec.Volumes), Owner: owner}
+	args := CreateArgs{ID: s.ID(), Dir: s.instance.Path, CPUs: s.cpus(), User: s.user, System: s.spec.Limits.System, Tmp: s.spec.Limits.Tmp, Root: cmp.Or(s.spec.Root, s.spec.Layer), Volumes: volumeArgs(s.spec.Volumes), Owner: owner}
 	err = s.ask(ctx, "Create", args, &pids)
 	if err != nil {
 		return s.withLogs(err)

@@ -1,6 +1,10 @@
 package gvisor
 
-import "os"
+import (
+	"os"
+
+	"cove/internal/rootfs"
+)
 
 // rootCapabilities are what root has in a sandbox with Limits.System: to install and to configure, for which every file has to be writable and every owner possible.
 // None of them opens a part of gVisor that code of any user cannot reach: no mounts, no networks, no devices, no tracing, no namespaces.
@@ -27,7 +31,7 @@ unset i
 
 // changeable makes the system one that root may change. What is mounted of the host gets a layer of the sandbox's own on top, one for each mount, which gVisor keeps in files
 // of the instance. So there are few mounts: what is small is copied into the root file system.
-func (b *bundle) changeable() {
+func (b *bundle) changeable(layer string) {
 	b.entries.Dir("/root")
 	b.entries.Dir("/var/tmp")
 	b.entries.Dir("/var/cache/apt/archives/partial")
@@ -49,6 +53,6 @@ func (b *bundle) changeable() {
 	b.entries.File("/etc/apt/apt.conf.d/10cove", "APT::Sandbox::User \"root\";\nAPT::Install-Recommends \"false\";\nDpkg::Use-Pty \"0\";\n")
 	b.entries.File("/etc/profile", profile)
 	if fi, err := os.Stat("/var/lib/dpkg"); err == nil && fi.IsDir() {
-		b.mount("/var/lib/dpkg", "/var/lib/dpkg")
+		b.mount("/var/lib/dpkg", rootfs.SystemPlace(layer, "/var/lib/dpkg"))
 	}
 }

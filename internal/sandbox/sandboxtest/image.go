@@ -65,7 +65,7 @@ func beginsFromAnImage(t *testing.T, e sandbox.Engine) {
 			t.Errorf("%s\ngave %d, %q, not %q", one.script, code, out, one.want)
 		}
 	}
-	if release, err := image.Hold(i.Root()); err != nil {
+	if release, err := image.Hold(sandbox.Spec{Root: i.Root()}); err != nil {
 		t.Error(err)
 	} else {
 		release()
