@@ -34,7 +34,7 @@ var layers = [][]string{
 	{"guest/program", "heap", "image", "surface", "lifetime", "testneeds", "oauth", "compat/e2b/envd"},
 	{"sandbox/*", "image/imagetest", "model/*", "link", "toolserver", "snapshot", "keeper", "libdata", "pydeps/*", "pydeps/names/wheelfiles", "caution/*"},
 	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
-	{"pydeps", "outdated"},
+	{"pydeps", "outdated", "debs"},
 	{"kernel", "pydeps/build"},
 	{"session", "advice", "display"},
 	{"interpreter", "template", "named", "bench"},

@@ -41,7 +41,7 @@ var otherTerms = map[string][]string{
 	"node":      {"eval", "testneeds"},                                                                 // of YAML; Node.js
 	"package":   {"api", "app", "cli", "client", "config", "hub", "install", "interpreter", "pydeps", "pydeps/names/generate", "release", "session"},
 	"project":   {"api", "auth", "cli", "client", "config", "hub", "pydeps", "pydeps/gateway", "pydeps/names", "pydeps/names/generate", "store"}, // of users; of an index
-	"proxy":     {"pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                                                         // HTTP_PROXY
+	"proxy":     {"debs", "pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                                                 // HTTP_PROXY
 	"reset":     {"model", "pydeps/layer", "wire"},                                                                                               // of a connection, a reader, a delay
 	"runtime":   {"app", "config", "problem", "sandbox", "sandbox/docker", "sandbox/gvisor", "snapshot"},                                         // OCI's: runsc
 	"service":   {"model"},

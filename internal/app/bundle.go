@@ -35,6 +35,7 @@ func bundleOf(version string) func(context.Context, config.Config, io.Writer, io
 		if err != nil {
 			return a, fmt.Errorf("find the program itself: %w", err)
 		}
+		c.Packages.System = nil // they are in no bundle
 		env, err := environment(ctx, c, "", progress)
 		if err != nil {
 			return a, err

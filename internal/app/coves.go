@@ -191,6 +191,7 @@ func salvage(ctx context.Context, c config.Config, what cli.Salvage, w io.Writer
 	if err != nil {
 		return err
 	}
+	c.Packages.System = nil // a snapshot is read with the layer that it was saved with
 	env, err := environment(ctx, c, what.Key.Environment, io.Discard)
 	if err != nil {
 		return err

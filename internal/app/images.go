@@ -93,12 +93,9 @@ func (i *callersImages) Fetch(ctx context.Context, reference string) (string, er
 	return found.Digest, nil
 }
 
-// inImage returns an environment as it is used in the image that its key names. Where there is no key yet, it is the image that the command was told to begin from, if any. What has begun elsewhere
+// inImage returns an environment as it is used in the image that its key names. Where there is no key yet, it is the image that the command was told to begin from. What has begun elsewhere
 // does not come into an image later.
 func inImage(ctx context.Context, c config.Config, env *pyenv.Environment, key, digest string, progress io.Writer) (*pyenv.Environment, error) {
-	if digest == "" && c.Image == "" {
-		return env, nil
-	}
 	store := images(c)
 	var i *image.Image
 	if c.Image != "" {

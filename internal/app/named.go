@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"cove/internal/config"
+	"cove/internal/debs"
 	"cove/internal/image"
 	"cove/internal/libdata"
 	"cove/internal/named"
@@ -156,6 +157,7 @@ func startNamed(ctx context.Context, c config.Config, o session.Options, from *s
 // environment returns the one with that key, or the present one for the set of packages when key is "".
 func environment(ctx context.Context, c config.Config, key string, progress io.Writer) (env *pyenv.Environment, err error) {
 	base, digest := image.CutKey(key)
+	base, layer := debs.CutKey(base)
 	if base != "" {
 		env, err = pyenv.Open(c.Folders.Data, base)
 	} else {
@@ -171,7 +173,10 @@ func environment(ctx context.Context, c config.Config, key string, progress io.W
 		return nil, err
 	}
 	env.Plain, env.Data = !c.Session.PlotStyle, data.Root()
-	return inImage(ctx, c, env, key, digest, progress)
+	if digest != "" || c.Image != "" {
+		return inImage(ctx, c, env, key, digest, progress)
+	}
+	return withSystemPackages(ctx, c, env, key, layer, progress)
 }
 
 // needed lists the environments of the sessions that wait on disk.
@@ -182,6 +187,7 @@ func needed(c config.Config) func() []string {
 			sessions, _ := store.List() // what cannot be read cannot be used either
 			for _, s := range sessions {
 				base, _ := image.CutKey(s.Environment)
+				base, _ = debs.CutKey(base)
 				keys = append(keys, base)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"cove/internal/config"
+	"cove/internal/debs"
 	"cove/internal/image"
 	"cove/internal/named"
 	"cove/internal/sandbox"
@@ -46,10 +47,14 @@ func newJudge(c config.Config) (func(named.Base, snapshot.Manifest) named.Outloo
 	return func(b named.Base, head snapshot.Manifest) named.Outlook {
 		key := head.Key
 		base, digest := image.CutKey(key.Environment)
+		base, layer := debs.CutKey(base)
 		if _, known := there[key.Environment]; !known {
 			_, err := os.Stat(filepath.Join(c.Folders.Data, "pyenv", filepath.Base(base), "environment.json"))
 			if digest != "" && err == nil {
 				_, err = images(c).Open(digest)
+			}
+			if layer != "" && err == nil {
+				_, err = systemPackages(c).Open(layer)
 			}
 			there[key.Environment] = err == nil
 		}

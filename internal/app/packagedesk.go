@@ -27,6 +27,7 @@ type packageDesk struct {
 }
 
 func newPackageDesk(ctx context.Context, c config.Config, progress io.Writer) (cli.PackageDesk, error) {
+	c.Packages.System = nil // it starts no sandbox that would have them
 	env, err := environment(ctx, c, "", progress)
 	if err != nil {
 		return nil, err

@@ -92,7 +92,7 @@ func sweepPackages(c config.Config) error {
 	if err != nil {
 		return err
 	}
-	var needed []string
+	var needed, environments []string
 	for _, sessions := range sessionStores(c) {
 		all, err := sessions.List()
 		if err != nil {
@@ -102,10 +102,13 @@ func sweepPackages(c config.Config) error {
 			if s.Unread {
 				return fmt.Errorf("look for packages that nobody needs: session %s cannot be read: %s", s.Name, s.Reason)
 			}
-			needed = append(needed, s.Installed.Layers...)
+			needed, environments = append(needed, s.Installed.Layers...), append(environments, s.Environment)
 		}
 	}
 	if err := store.Sweep(needed, layersKept); err != nil {
+		return err
+	}
+	if err := sweepSystemPackages(c, environments); err != nil {
 		return err
 	}
 	return os.WriteFile(mark, nil, 0o600)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cove/internal/config"
+	"cove/internal/debs"
 	"cove/internal/lang"
 	"cove/internal/model/choose"
 	"cove/internal/named"
@@ -61,7 +62,7 @@ func (c *doctorCmd) run(ctx context.Context, p *Program) (int, error) {
 	cfg.Sandbox.Engine = c.Engine
 	var checks []check
 	for _, look := range []func(context.Context, *Program, config.Config) check{
-		checkSystem, checkGVisor, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkSessions, checkUV, checkPackages, checkFonts, checkModel, checkIssuer,
+		checkSystem, checkGVisor, checkSettings, checkData, checkNamespaces, checkEngine, checkLimits, checkPython, checkEnvironment, checkSessions, checkUV, checkPackages, checkSystemPackages, checkFonts, checkModel, checkIssuer,
 	} {
 		one := look(ctx, p, cfg)
 		checks = append(checks, one)
@@ -314,6 +315,30 @@ func checkPackages(ctx context.Context, p *Program, cfg config.Config) check {
 	default:
 		c.Detail = fmt.Sprintf("what code imports is installed; %s answers in %d ms", cmp.Or(index, "the package index"), time.Since(began).Milliseconds())
 	}
+	return c
+}
+
+func checkSystemPackages(_ context.Context, _ *Program, cfg config.Config) check {
+	c := check{Name: "programs", Status: good, Detail: "sandboxes have this machine's programs, and no system packages beside them (packages.system is empty)"}
+	if len(cfg.Packages.System) == 0 {
+		return c
+	}
+	store := debs.Store{Dir: filepath.Join(cfg.Folders.Data, debs.Folder)}
+	for _, name := range cfg.Packages.System {
+		if err := debs.CheckName(name); err != nil {
+			return fromError(c.Name, failed, err)
+		}
+	}
+	if _, err := store.Digest(cfg.Packages.System); err != nil {
+		return fromError(c.Name, failed, err)
+	}
+	asked := cfg.Packages.System.String()
+	if l := store.Find(cfg.Packages.System); l != nil {
+		c.Detail = fmt.Sprintf("every sandbox has %s (%s, installed %s)", asked, decimalSize(l.Size), dateTime(l.Made))
+		return c
+	}
+	c.Status, c.Detail = warned, fmt.Sprintf("%s: not installed yet beside the packages that this machine has now; the first run installs them (once, some minutes)", asked)
+	c.Fix = "nothing to do; to install them now: cove run -c pass"
 	return c
 }
 

@@ -37,6 +37,7 @@ type Images struct {
 // Packages are the Python environment, and what is installed on top of it.
 type Packages struct {
 	Set          string   `toml:"set" flat:"packages" env:"COVE_PACKAGES" flag:"--packages" doc:"the Python environment: standard (pandas, matplotlib, ...), standard-2024 (the same with pandas 2 and NumPy 1.26) or minimal (IPython alone)"`
+	System       List     `toml:"system" env:"COVE_PACKAGES_SYSTEM" doc:"Debian packages that every sandbox has beside what is installed on this machine, such as graphviz, tesseract-ocr; they are installed once, in a sandbox, by the machine's apt; see docs/packages.md"`
 	Python       string   `toml:"python" flat:"python" env:"COVE_PYTHON" default:"the newest suitable one on the PATH" doc:"the Python that environments are built from"`
 	Install      bool     `toml:"install" flat:"packages_install" env:"COVE_PACKAGES_INSTALL" flag:"--no-install" doc:"install what code imports and the Python environment lacks"`
 	Index        string   `toml:"index" flat:"packages_index" env:"COVE_PACKAGES_INDEX" default:"the one that uv or pip is set to use" doc:"address of the package index"`

@@ -110,6 +110,12 @@ const (
 	EngineCannotSave = InvalidCode("engine_cannot_save")
 	// No engine has this name. Choose gvisor, docker or local.
 	EngineUnknown = InvalidCode("engine_unknown")
+	// This is no name of a Debian package. packages.system has names such as graphviz.
+	SystemPackageName = InvalidCode("system_package_name")
+	// There is no Debian package of this name. Correct packages.system, or have the package sources of the machine name where it is.
+	SystemPackageUnknown = InvalidCode("system_package_unknown")
+	// System packages are for machines with Debian or its kin. Install the programs on the machine itself.
+	SystemPackagesUnsupported = InvalidCode("system_packages_unsupported")
 	// No package set has this name. Choose one of those that the message lists.
 	EnvironmentUnknown = InvalidCode("environment_unknown")
 	// No task of an evaluation is left to run. Give files with tasks, and loosen what chooses among them.

@@ -68,6 +68,8 @@ const (
 	Draining = UnavailableCode("draining")
 	// The cove program is dynamically linked, which the engine gvisor cannot use. Build cove with CGO_ENABLED=0.
 	DynamicBinary = UnavailableCode("dynamic_binary")
+	// The system packages could not be installed. Follow the hint, and run the command again.
+	SystemPackagesFailed = UnavailableCode("system_packages_failed")
 	// The Python environment could not be built. Follow the hint, and run the command again.
 	EnvironmentBuildFailed = UnavailableCode("environment_build_failed")
 	// The Python that an environment was built on was changed or removed. Run the command again to build a new environment.

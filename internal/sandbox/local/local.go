@@ -57,6 +57,9 @@ func (e *Engine) Start(_ context.Context, spec sandbox.Spec) (sandbox.Sandbox, e
 	if spec.Root != "" {
 		return nil, problem.New(problem.ImageUnfit, "the engine local has no file system of its own, so nothing in it can begin from an image").WithHint("use --engine gvisor or docker")
 	}
+	if spec.Layer != "" {
+		return nil, problem.New(problem.SystemPackagesUnsupported, "the engine local has no file system of its own, so nothing in it has system packages but this machine's").WithHint("use --engine gvisor or docker")
+	}
 	mounts, err := sandbox.PlainMounts(e, spec, "the engine local has no root: what runs in it runs on this machine itself")
 	if err != nil {
 		return nil, err

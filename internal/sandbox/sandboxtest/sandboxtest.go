@@ -108,6 +108,7 @@ func Run(t *testing.T, newEngine func(t *testing.T) sandbox.Engine) {
 		"has a root":                hasARoot,
 		"has volumes":               hasVolumes,
 		"begins from an image":      beginsFromAnImage,
+		"has system packages":       hasALayer,
 		"has a file system":         hasAFileSystem,
 		"confines relative paths":   confinesRelativePaths,
 		"searches files":            searchesFiles,
