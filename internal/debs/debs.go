@@ -171,7 +171,7 @@ func (s Store) ensure(ctx context.Context, digest string, packages []string, pro
 	}
 	s.removeUnfinished()
 	start := time.Now()
-	_, _ = fmt.Fprintf(progress, "Installing %d system packages for all sandboxes, once (some minutes): %s\n", len(packages), strings.Join(packages, ", "))
+	_, _ = fmt.Fprintf(progress, "Installing system packages for all sandboxes, once (some minutes): %s\n", strings.Join(packages, ", "))
 	l, err := s.make(ctx, digest, packages, progress)
 	if err != nil {
 		return nil, s.explain(ctx, err)

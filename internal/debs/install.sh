@@ -21,6 +21,6 @@ apt-get $args install -y --no-install-recommends --no-remove -o Dpkg::Options::=
 apt-get clean
 list=$(mktemp)
 find /usr /etc /var /opt \( -path /opt/cove -o -path /var/log -o -path /var/tmp -o -path /var/lib/apt -o -path /var/cache/apt -o -path /var/cache/debconf -o -path /var/cache/ldconfig \
-	-o -path /var/cache/man -o -path /etc/apt -o -path /usr/local/bin/sudo \) -prune -o -cnewer "$stamp" \( -type f -o -type l -o -type d \) -print0 >"$list"
+	-o -path /var/cache/man -o -path /etc/apt -o -path /usr/local \) -prune -o -cnewer "$stamp" \( -type f -o -type l -o -type d \) -print0 >"$list"
 tar --create --file="$files" --no-recursion --null --verbatim-files-from --files-from="$list" || exit 101
 chmod 644 "$files"
