@@ -36,6 +36,8 @@ const (
 	mostSaid  = 64 << 10 // bytes of apt's words that are kept
 	mostShown = 5        // lines of apt's errors that are told
 	longLine  = 300
+	// leastSystem is what apt's lists of packages take, with some room for packages, in bytes.
+	leastSystem = 256 << 20
 )
 
 // Apt is a Maker that has apt install packages in a sandbox that is thrown away.
@@ -48,6 +50,10 @@ var _ Maker = Apt{}
 
 // Make implements Maker.
 func (a Apt) Make(ctx context.Context, packages []string, files, progress io.Writer) (err error) {
+	if a.Limits.System < leastSystem {
+		return problem.New(problem.SystemPackagesFailed, fmt.Sprintf("system packages take a sandbox in which %d MB can be installed, and sandbox.system allows %d MB", leastSystem>>20, a.Limits.System>>20)).
+			WithHint("raise sandbox.system (COVE_SYSTEM)")
+	}
 	rules, options, err := sources(ctx)
 	if err != nil {
 		return err
@@ -175,7 +181,7 @@ func failure(said string) error {
 	cause := errors.New(strings.Join(faults, "\n"))
 	unreachable := strings.Contains(said, "Some index files failed to download") || strings.Contains(said, "Failed to fetch")
 	switch {
-	case strings.Contains(said, "No space left on device"):
+	case strings.Contains(said, "No space left on device") || strings.Contains(said, "You don't have enough free space"):
 		return problem.New(problem.SystemPackagesFailed, "there is no room for the system packages in the sandbox that they are installed in").
 			WithHint("raise sandbox.system (COVE_SYSTEM), or name fewer packages in packages.system").WithCause(cause)
 	case len(missing) > 0 && !unreachable:

@@ -1,10 +1,12 @@
 package debs
 
 import (
+	"io"
 	"strings"
 	"testing"
 
 	"cove/internal/problem"
+	"cove/internal/sandbox"
 )
 
 // TestFailure has the reason why apt failed said, with the names that it does not know.
@@ -20,6 +22,7 @@ func TestFailure(t *testing.T) {
 		{"E: Version '9' for 'graphviz' was not found\n", problem.SystemPackageUnknown, "graphviz"},
 		{"W: Some index files failed to download. They have been ignored, or old ones used instead.\nE: Unable to locate package graphviz\n", problem.SystemPackagesFailed, "graphviz"},
 		{"E: Failed to fetch http://x/y.deb  Could not connect\n", problem.SystemPackagesFailed, "could not be reached"},
+		{"E: You don't have enough free space in /var/cache/apt/archives/.\n", problem.SystemPackagesFailed, "no room"},
 		{"dpkg: error: failed to write: No space left on device\n", problem.SystemPackagesFailed, "no room"},
 		{"E: Sub-process /usr/bin/dpkg returned an error code (1)\n\x1b[31mE: hostile\n", problem.SystemPackagesFailed, "could not be installed"},
 		{"", problem.SystemPackagesFailed, "could not be installed"},
@@ -28,6 +31,15 @@ func TestFailure(t *testing.T) {
 		if p := problem.Of(err); !problem.Has(err, c.code) || !strings.Contains(p.Message, c.has) || p.Hint == "" || strings.ContainsRune(err.Error(), '\x1b') {
 			t.Errorf("%q: %q (%s)", c.said, err, p.Hint)
 		}
+	}
+}
+
+// TestRoom has apt not started where it could not even read its lists.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	err := Apt{Limits: sandbox.Limits{System: 20 << 20}}.Make(t.Context(), []string{"graphviz"}, io.Discard, io.Discard)
+	if !problem.Has(err, problem.SystemPackagesFailed) || !strings.Contains(problem.Of(err).Hint, "sandbox.system") {
+		t.Errorf("%v", err)
 	}
 }
 

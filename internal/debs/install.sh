@@ -15,8 +15,8 @@ while [ "$n" -gt 0 ]; do
 	shift
 	n=$((n - 1))
 done
-# A source that cannot be reached is no reason to stop: the packages may come from the others.
-apt-get $args update
+# A source that cannot be reached is no reason to stop: the packages may come from the others. Where its disk is full, apt waits without end.
+timeout --kill-after=10 900 apt-get $args update
 apt-get $args install -y --no-install-recommends --no-remove -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold -- "$@" || exit 100
 apt-get clean
 list=$(mktemp)
