@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"cove/internal/api"
 	"cove/internal/testneeds"
 )
 
@@ -91,6 +93,15 @@ func TestSystemPackages(t *testing.T) {
 	}
 	if r = withSystem(t, home, packages, "doctor").run(); !strings.Contains(r.stdout, "every sandbox has graphviz, poppler-utils") {
 		t.Errorf("the doctor: %+v", r)
+	}
+	s := startServer(t, "", testKey(t), "COVE_HOME="+home, "COVE_PACKAGES_SYSTEM="+packages)
+	var made api.Session
+	s.must(http.MethodPost, "/api/v1/sessions", map[string]any{}, &made)
+	for range 2 {
+		if got := s.says(made.ID, "import shutil; print(shutil.which('dot'))"); got != "/usr/bin/dot\n" {
+			t.Errorf("a session of a server has %q", got)
+		}
+		s.must(http.MethodPost, "/api/v1/sessions/"+made.ID+"/pause", nil, nil)
 	}
 	if r = withSystem(t, home, "", "run", "-c", "import shutil; shutil.which('dot')").run(); strings.Contains(r.stdout, "/usr/bin/dot") {
 		t.Errorf("without the setting: %+v", r)
