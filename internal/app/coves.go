@@ -131,6 +131,7 @@ func salvageWith(ctx context.Context, c config.Config, program string, what cli.
 		return err
 	}
 	cmd := exec.CommandContext(ctx, program, cli.SalvageArgs()...)
+	cmd.Args[0] = "cove"                                                  // the path of the running one is how gVisor calls its own commands
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it has a sandbox to end
 	cmd.WaitDelay = 30 * time.Second
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "COVE_CONFIG=" + os.DevNull, "COVE_HOME=" + c.Folders.Data, "COVE_RUNTIME=" + c.Folders.Runtime, "COVE_PYTHON=" + c.Packages.Python}
