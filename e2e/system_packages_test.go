@@ -126,3 +126,52 @@ func TestSystemPackageUnknown(t *testing.T) {
 		t.Errorf("an option: %+v", r)
 	}
 }
+
+// TestSystemPackagesRenewed has a session go on with its files and variables beside the present packages, when those that it was saved with were installed beside other libraries of the machine.
+func TestSystemPackagesRenewed(t *testing.T) {
+	t.Parallel()
+	testneeds.FullTier(t)
+	const packages = "cowsay"
+	home := systemHome(t)
+	withSystem(t, home, packages, "run", "--session", "lab", "-c", "x = 41; _ = open('kept', 'w').write('kept')").run().ended(t, 0)
+	layers := layersOf(t, home)
+	if len(layers) != 1 {
+		t.Fatalf("there are the layers %q", layers)
+	}
+	// The layer becomes one that was made on the machine as it was, which is named otherwise.
+	former := strings.Repeat("f", len(layers[0]))
+	if err := os.Rename(filepath.Join(home, "system", layers[0]), filepath.Join(home, "system", former)); err != nil {
+		t.Fatal(err)
+	}
+	changed := 0
+	for _, pattern := range []string{"sessions/lab/session.json", "sessions/lab/snapshots/*/manifest.json", "system/" + former + "/layer.json"} {
+		found, err := filepath.Glob(filepath.Join(home, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			said := strings.ReplaceAll(strings.ReplaceAll(string(text), layers[0], former), `"libraries": "`, `"libraries": "other `)
+			if err := os.WriteFile(path, []byte(said), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			changed++
+		}
+	}
+	if changed != 3 {
+		t.Fatalf("%d files say which layer it is", changed)
+	}
+	r := withSystem(t, home, packages, "run", "--session", "lab", "-c", "import os; (x + 1, open('kept').read(), os.path.exists('/usr/games/cowsay'))").run()
+	if r.code != 0 || r.stdout != "(42, 'kept', True)\n" || !strings.Contains(r.stderr, "starts anew with its 1 files") {
+		t.Errorf("%+v", r)
+	}
+	if again := layersOf(t, home); len(again) != 2 {
+		t.Errorf("there are the layers %q", again)
+	}
+	if r := withSystem(t, home, packages, "run", "--session", "lab", "-c", "x").run(); r.stdout != "41\n" || strings.Contains(r.stderr, "anew") {
+		t.Errorf("later: %+v", r)
+	}
+}
