@@ -17,16 +17,13 @@ import (
 	"cove/internal/wire"
 )
 
-// speakable says whether a name can be said in JSON.
-func speakable(name string) bool { return utf8.ValidString(name) }
-
 func sortEntries(entries []fs.DirEntry) {
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 }
 
 // describeEntry describes an entry of the file system.
 func describeEntry(asked, full string, fi fs.FileInfo, who *names) wire.Entry {
-	n := wire.Entry{Path: asked, Full: full, Kind: kindOf(fi), Mode: uint32(fi.Mode().Perm()), Modified: fi.ModTime().UnixMicro(), Stamp: stamp(fi)}
+	n := wire.Entry{Path: spell(asked), Full: spell(full), Kind: kindOf(fi), Mode: uint32(fi.Mode().Perm()), Modified: fi.ModTime().UnixMicro(), Stamp: stamp(fi)}
 	if fi.Mode().IsRegular() {
 		n.Size = fi.Size()
 	}
@@ -41,12 +38,12 @@ func describeEntry(asked, full string, fi fs.FileInfo, who *names) wire.Entry {
 		return n
 	}
 	target, err := os.Readlink(full)
-	if err != nil || !speakable(target) {
+	if err != nil {
 		return n
 	}
-	n.Target = target
-	if to, err := filepath.EvalSymlinks(full); err == nil && speakable(to) {
-		n.Resolved = to
+	n.Target = spell(target)
+	if to, err := filepath.EvalSymlinks(full); err == nil {
+		n.Resolved = spell(to)
 		if fi, err := os.Stat(to); err == nil {
 			n.To = kindOf(fi)
 		}
@@ -102,7 +99,7 @@ func namesIn(file string) map[int]string {
 	n, _ := f.Read(text)
 	for line := range strings.Lines(string(text[:n])) {
 		fields := strings.Split(line, ":")
-		if len(fields) < 3 || !speakable(fields[0]) {
+		if len(fields) < 3 || !utf8.ValidString(fields[0]) {
 			continue
 		}
 		if id, err := strconv.Atoi(strings.TrimSpace(fields[2])); err == nil && found[id] == "" {
@@ -142,7 +139,7 @@ func attributes(full string) map[string]string {
 	left := wire.AttributeLimit
 	for raw := range bytes.SplitSeq(list[:n], []byte{0}) {
 		name, ok := strings.CutPrefix(string(raw), attributePrefix)
-		if !ok || !speakable(name) {
+		if !ok || !utf8.ValidString(name) {
 			continue
 		}
 		value := make([]byte, wire.AttributeLimit)

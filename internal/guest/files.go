@@ -48,7 +48,7 @@ const (
 )
 
 func checkPath(p string) error {
-	ok := fs.ValidPath(p) && p != "." && len(p) <= longestPath && strings.Count(p, "/") < deepestPath && !strings.ContainsRune(p, 0)
+	ok := fs.ValidPath(spell(p)) && p != "." && len(p) <= longestPath && strings.Count(p, "/") < deepestPath && !strings.ContainsRune(p, 0)
 	for name := range strings.SplitSeq(p, "/") {
 		ok = ok && len(name) <= longestName
 	}
@@ -197,13 +197,14 @@ func (g *guest) readFile(ch *wire.Channel, req wire.Request) error {
 	}
 	var f *os.File
 	err := g.inWorkspace(func(root *os.Root) (err error) {
+		req.Path = g.followed(req.Path)
 		if err := refuseSymlinks(root, path.Dir(req.Path)); err != nil {
 			return err
 		}
 		if fi, err := root.Lstat(req.Path); err != nil {
 			return err
 		} else if fi.Mode()&fs.ModeSymlink != 0 {
-			return fault{wire.FaultDenied, fmt.Sprintf("%q is a symlink", req.Path)}
+			return fault{wire.FaultDenied, fmt.Sprintf("%q is a symlink that leads out of the workspace, or to nothing", req.Path)}
 		}
 		// O_NONBLOCK: a FIFO that code put there must not hang the guest.
 		f, err = root.OpenFile(req.Path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)

@@ -142,7 +142,7 @@ func (l *entryLister) walk(asked, full string, depth int, top bool) error {
 	l.more = l.more || more
 	for _, e := range entries {
 		p := path.Join(full, e.Name())
-		if !speakable(e.Name()) {
+		if !l.g.speakable(full, e.Name()) {
 			l.unnamed++
 			continue
 		}
@@ -161,7 +161,7 @@ func (l *entryLister) walk(asked, full string, depth int, top bool) error {
 		}
 		l.listed = append(l.listed, n)
 		if fi.IsDir() && depth > 1 {
-			if err := l.walk(n.Path, p, depth-1, false); err != nil {
+			if err := l.walk(path.Join(asked, e.Name()), p, depth-1, false); err != nil {
 				return err
 			}
 		}

@@ -186,6 +186,10 @@ func (g *guest) handle(ctx context.Context, conn *wire.Conn, ch *wire.Channel) {
 	if err != nil {
 		return
 	}
+	if err := g.understand(&req); err != nil {
+		answer(ch, respond(err), nil)
+		return
+	}
 	switch req.Op {
 	case wire.OpFileWrite:
 		err = g.writeFile(ch, req)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 
 	"cove/internal/wire"
 )
@@ -22,6 +21,7 @@ const (
 	deepest        = 100     // folders within each other that it looks into
 	maxLooks       = 50_000  // entries that it looks at
 	folderLooks    = 10      // what looking into a folder takes, in entries
+	linkLooks      = 3       // what following a symlink takes
 	batch          = 1024    // entries that are read at a time
 )
 
@@ -33,7 +33,8 @@ type lister struct {
 	looks  int    // still to be had
 	bytes  int    // of paths
 	files  []wire.FileInfo
-	more   bool // there is something that is not listed for its number or its place
+	links  []string // names of symlinks of the folder that was read last, which lead to no file of the workspace
+	more   bool     // there is something that is not listed for its number or its place
 }
 
 func (g *guest) listFiles(ch *wire.Channel) error {
@@ -43,20 +44,25 @@ func (g *guest) listFiles(ch *wire.Channel) error {
 	})
 }
 
-// listFolder lists the files and folders of one folder. What is neither, as symlinks and FIFOs, is left out, and so is what has no name that the host
-// could say.
+// listFolder lists the files and folders of one folder. What is neither, as FIFOs, is left out. A symlink that leads to a file of the workspace counts as that file.
 func (g *guest) listFolder(ch *wire.Channel, req wire.Request) error {
 	dir, err := checkFolder(req.Path)
 	if err != nil {
 		return err
 	}
 	return g.list(ch, func(l *lister) error {
+		asked := dir
+		dir = g.followed(dir)
 		if err := refuseSymlinks(l.root, dir); err != nil {
 			return err
 		}
 		entries, err := l.entries(dir)
 		for _, e := range entries {
-			l.add(path.Join(dir, e.Name()), e)
+			l.add(path.Join(asked, e.Name()), e)
+		}
+		slices.Sort(l.links)
+		for _, name := range l.links {
+			l.list(wire.FileInfo{Path: spell(path.Join(asked, name)), Link: true})
 		}
 		return err
 	})
@@ -125,13 +131,20 @@ func (l *lister) entries(dir string) (found []fs.DirEntry, err error) {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
+	l.links = nil
 	for l.looks > 0 && err == nil {
 		var some []fs.DirEntry
 		some, err = f.ReadDir(min(batch, l.looks))
 		l.looks -= len(some)
 		for _, e := range some {
 			p := path.Join(dir, e.Name())
-			if (e.IsDir() || e.Type().IsRegular()) && utf8.ValidString(p) && len(p) <= longestPath && !l.sending(p) {
+			speakable := l.g.speakable(path.Join(l.g.workspace, dir), e.Name())
+			if e.Type()&fs.ModeSymlink != 0 {
+				if e = l.linked(p, e); !e.Type().IsRegular() && speakable {
+					l.links = append(l.links, e.Name())
+				}
+			}
+			if (e.IsDir() || e.Type().IsRegular()) && speakable && len(p) <= longestPath && !l.sending(p) {
 				found = append(found, e)
 			}
 		}
@@ -143,6 +156,25 @@ func (l *lister) entries(dir string) (found []fs.DirEntry, err error) {
 	}
 	return found, err
 }
+
+// linked returns a symlink as the file that it leads to, if that is in the workspace. A folder is listed at its own place alone: links to folders can lead in circles.
+func (l *lister) linked(p string, e fs.DirEntry) fs.DirEntry {
+	l.looks -= linkLooks
+	if to := l.g.followed(p); to != p {
+		if fi, err := l.root.Lstat(to); err == nil && fi.Mode().IsRegular() {
+			return link{e.Name(), fs.FileInfoToDirEntry(fi)}
+		}
+	}
+	return e
+}
+
+// link is an entry with the name of a symlink to it.
+type link struct {
+	name string
+	fs.DirEntry
+}
+
+func (l link) Name() string { return l.name }
 
 // sending says whether the host was still sending the file when its folder was read. A file that has become whole since has another name now.
 func (l *lister) sending(p string) bool {
@@ -160,19 +192,24 @@ func (l *lister) full() bool {
 	return l.more && (len(l.files) == wire.ListLimit || l.bytes > maxListedBytes)
 }
 
-// add lists a file or a folder, if it is still there and there is room.
+// add lists a file or a folder, if it is still there.
 func (l *lister) add(p string, e fs.DirEntry) {
-	if l.bytes += len(p); len(l.files) == wire.ListLimit || l.bytes > maxListedBytes {
-		l.more = true
-		return
-	}
 	if fi, err := e.Info(); err == nil && (fi.IsDir() || fi.Mode().IsRegular()) {
-		l.files = append(l.files, describe(p, fi))
+		l.list(describe(p, fi))
 	}
 }
 
+// list lists an entry, if there is room.
+func (l *lister) list(info wire.FileInfo) {
+	if l.bytes += len(info.Path); len(l.files) == wire.ListLimit || l.bytes > maxListedBytes {
+		l.more = true
+		return
+	}
+	l.files = append(l.files, info)
+}
+
 func describe(p string, fi fs.FileInfo) wire.FileInfo {
-	d := wire.FileInfo{Path: p, Stamp: stamp(fi), Folder: fi.IsDir(), Modified: fi.ModTime().UnixMicro()}
+	d := wire.FileInfo{Path: spell(p), Stamp: stamp(fi), Folder: fi.IsDir(), Modified: fi.ModTime().UnixMicro()}
 	if !d.Folder {
 		d.Size = fi.Size()
 	}

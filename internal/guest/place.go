@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"unicode/utf8"
 
 	"cove/internal/wire"
 )
@@ -34,7 +33,7 @@ func (p place) folder() string { return path.Dir(p.full) }
 func (g *guest) find(asked string, link bool) (place, error) {
 	p := place{asked: asked, full: path.Clean(asked)}
 	bad := fault{wire.FaultPath, fmt.Sprintf("%.300q is no path", asked)}
-	if len(asked) > longestPath || strings.ContainsRune(asked, 0) || !utf8.ValidString(asked) {
+	if len(asked) > longestPath || strings.ContainsRune(asked, 0) {
 		return p, bad
 	}
 	confined := g.user == 0
@@ -88,7 +87,7 @@ func (g *guest) confine(p *place, link bool) error {
 // asAsked has an error name a path of the workspace as the host names it.
 func (g *guest) asAsked(err error) {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
-		p.Path = strings.TrimPrefix(p.Path, g.workspace+"/")
+		p.Path = spell(strings.TrimPrefix(p.Path, g.workspace+"/"))
 	}
 }
 

@@ -104,7 +104,7 @@ func (s *finding) walk(asked, full, below string) {
 			s.more()
 			return
 		}
-		if !speakable(e.Name()) {
+		if !s.g.speakable(full, e.Name()) {
 			s.found.Skipped++
 			continue
 		}
@@ -134,6 +134,7 @@ func (s *finding) more() { s.found.More, s.stopped = true, true }
 func (s *finding) over() bool { return s.looks <= 0 || s.left <= 0 || time.Now().After(s.until) }
 
 func (s *finding) add(m wire.Match) {
+	m.Path = spell(m.Path)
 	if s.said += len(m.Path) + len(m.Text); len(s.found.Matches) == s.limit || s.said > maxListedBytes {
 		s.more()
 		return
@@ -345,7 +346,7 @@ func (g *guest) replaceIn(spec wire.FileSpec) ([]wire.Replaced, error) {
 	out := make([]wire.Replaced, 0, len(spec.Paths))
 	until := time.Now().Add(searchTime)
 	for _, asked := range spec.Paths {
-		r := wire.Replaced{Path: asked}
+		r := wire.Replaced{Path: spell(asked)}
 		err := error(fault{wire.FaultMany, "the time for all files is over"})
 		if time.Now().Before(until) {
 			r.Times, err = g.replaceOne(asked, m, spec.With)

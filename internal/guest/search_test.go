@@ -3,6 +3,7 @@ package guest
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"cove/internal/wire"
 )
@@ -42,7 +43,7 @@ func FuzzGlob(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, pattern string) {
 		re, err := glob(pattern)
-		if err == nil && !strings.ContainsAny(pattern, "*?[") && speakable(pattern) && (!re.MatchString(pattern) || re.MatchString(pattern+"x")) {
+		if err == nil && !strings.ContainsAny(pattern, "*?[") && utf8.ValidString(pattern) && (!re.MatchString(pattern) || re.MatchString(pattern+"x")) {
 			t.Errorf("%q does not match itself alone", pattern)
 		}
 		if m, err := newMatcher(wire.FileSpec{Text: pattern, Regular: true}); err == nil && pattern != "" {

@@ -31,6 +31,7 @@ func (g *guest) statFile(ch *wire.Channel, req wire.Request) error {
 	}
 	var found fs.FileInfo
 	err = g.inWorkspace(func(root *os.Root) (err error) {
+		p = g.followed(p)
 		if err = refuseSymlinks(root, path.Dir(p)); err == nil {
 			found, err = root.Lstat(p)
 		}

@@ -139,7 +139,7 @@ func (w *watch) add(below string, tell bool) error {
 	}
 	for _, e := range entries {
 		p := path.Join(below, e.Name())
-		if tell && speakable(e.Name()) && !isPart(e.Name()) {
+		if tell && !isPart(e.Name()) {
 			w.known[p] = true
 			w.tell(wire.FileEvent{Kind: wire.FileEventCreate, Path: p, Folder: e.IsDir()})
 		}
@@ -166,6 +166,7 @@ func (w *watch) lose() {
 }
 
 func (w *watch) tell(e wire.FileEvent) {
+	e.Path, e.From = spell(e.Path), spell(e.From)
 	if e.Kind == wire.FileEventWrite {
 		if w.wrote[e.Path] {
 			return // nothing of the queue has been told yet
@@ -234,7 +235,7 @@ func (w *watch) take(raw []byte) (over bool) {
 			continue
 		}
 		folder, ok := w.folders[number]
-		if !ok || !speakable(string(name)) {
+		if !ok {
 			continue
 		}
 		switch {

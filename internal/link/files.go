@@ -185,7 +185,7 @@ func (l *Link) ListFiles(ctx context.Context) (files []workspace.Entry, more boo
 	return l.list(ctx, wire.Request{Op: wire.OpFileList})
 }
 
-// ListFolder lists the files and folders of one folder ("" is the workspace), by name. more says that there are more than a listing holds.
+// ListFolder lists the files and folders of one folder ("" is the workspace), by name, and behind them the symlinks that lead to no file of the workspace. more says that there are more than a listing holds.
 func (l *Link) ListFolder(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) {
 	entries, more, err = l.list(ctx, wire.Request{Op: wire.OpFileFolder, Path: dir})
 	return slices.DeleteFunc(entries, func(e workspace.Entry) bool { return path.Join(dir, path.Base(e.Path)) != e.Path }), more, err
@@ -207,7 +207,7 @@ func (l *Link) list(ctx context.Context, req wire.Request) (files []workspace.En
 }
 
 func entryOf(f wire.FileInfo) workspace.Entry {
-	return workspace.Entry{Path: f.Path, Size: f.Size, Stamp: f.Stamp, Folder: f.Folder, Modified: moment(f.Modified)}
+	return workspace.Entry{Path: f.Path, Size: f.Size, Stamp: f.Stamp, Folder: f.Folder, Link: f.Link, Modified: moment(f.Modified)}
 }
 
 // moment is a time of the guest's: microseconds since 1970, which code can set to any; 0 where nobody looked.

@@ -26,7 +26,7 @@ const (
 )
 
 // Archive writes a folder with what is in it to w, as "tar.gz" or "zip". Each file has the content that it has when it is written. A file that was removed
-// meanwhile is left out; so is one that cannot be read or claims to be larger than a workspace can be (a sparse file), and the archive's file LeftOut lists
+// meanwhile is left out; so is one that cannot be read or claims to be larger than a workspace can be (a sparse file), and a symlink that leads to no file of the workspace, and the archive's file LeftOut lists
 // those. After an error, which may come when bytes were written already, w has no complete archive.
 func (s *Live) Archive(ctx context.Context, dir, format string, w io.Writer) error {
 	var p packer
@@ -92,7 +92,7 @@ func packList(p packer, denied []string, names map[string]bool) error {
 	return err
 }
 
-// inventory lists what a folder contains, folders before their content, and apart from that what an archive leaves out: folders that cannot be looked into, and
+// inventory lists what a folder contains, folders before their content, and apart from that what an archive leaves out: folders that cannot be looked into, symlinks that lead to no file, and
 // files that are larger than the whole workspace can be.
 func (s *Live) inventory(ctx context.Context, l *link.Link, dir string) (found []workspace.Entry, denied []string, err error) {
 	size, room := int64(0), s.opts.Limits.Workspace
@@ -110,7 +110,7 @@ func (s *Live) inventory(ctx context.Context, l *link.Link, dir string) (found [
 			return nil, nil, err
 		}
 		for _, e := range entries {
-			if e.Size > room {
+			if e.Size > room || e.Link {
 				denied = append(denied, e.Path)
 				continue
 			}

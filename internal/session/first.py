@@ -597,7 +597,11 @@ def first(path):
 
 def answer(path):
     try:
-        what, shown = first(path)
+        found = meant(path)
+        what, shown = first(found)
+        raw = os.fsencode(os.path.relpath(found))
+        if raw != path.encode() and b"%" in path.encode():
+            what += ", name not in UTF-8: open it as os.fsdecode(%r)" % raw
         out = {"what": what, "lines": [clipped(str(line), LONGEST_SHOWN if len(shown) > 2 else SHAPE) for line in shown[:40]]}
     except BaseException as failure:
         out = {"what": why(failure)}

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import resource
 import signal
 import stat
@@ -393,7 +394,19 @@ def read_text(file, size):
     return {"kind": "text", "encoding": named, "text": head.decode(named, "ignore" if size > len(head) else "replace"), "truncated": size > len(head)}
 
 
+def meant(path):
+    """The file of the workspace that a listing's path stands for: names that are not UTF-8 have %XX there (spell.go), and symlinks are followed that stay inside."""
+    at = ""
+    for name in path.split("/"):
+        raw = os.fsdecode(re.sub(rb"%([0-9A-F]{2})", lambda found: bytes([int(found[1], 16)]), name.encode()))
+        odd = any("\udc80" <= letter <= "\udcff" for letter in raw) and not os.path.lexists(os.path.join(at, name))
+        at = os.path.join(at, raw if odd else name)
+    real = os.path.realpath(at)
+    return real if real.startswith(os.path.realpath(".") + "/") else at
+
+
 def look(path, sheet, offset, limit):
+    path = meant(path)
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
     about = os.fstat(fd)
     if not stat.S_ISREG(about.st_mode):

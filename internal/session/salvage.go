@@ -36,7 +36,7 @@ func (l *Left) add(path string) {
 }
 
 // Salvage writes the files of the checkpoint's workspace to w, as tar. Processes that ran when the checkpoint was saved run on meanwhile; the sandbox ends afterwards.
-// Folders come before what is in them; links and permissions are not taken along. With variables, one more file has those variables of the main kernel that can
+// Folders come before what is in them; permissions are not taken along, nor are links, but for the files of the workspace that they lead to. With variables, one more file has those variables of the main kernel that can
 // be pickled: its header has VariablesRecord. Without variables no process of the saved sandbox is asked for anything, so none has to work any more.
 func Salvage(ctx context.Context, o Options, variables bool, w io.Writer) error {
 	if !variables {
@@ -99,6 +99,8 @@ func salvage(ctx context.Context, l *link.Link, room int64, p packed, w io.Write
 			case e.Folder && strings.Count(dir, "/") <= maxDepth:
 				todo = append(todo, e.Path)
 				err = archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: e.Path + "/", Mode: 0o755, ModTime: timeOf(e), Format: tar.FormatPAX})
+			case e.Link:
+				left.add(e.Path)
 			case e.Folder, e.Path == p.at && !p.whole:
 			case e.Path == p.at:
 				err = carry(ctx, l, archive, e, map[string]string{VariablesRecord: "1"}, &room, left)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"cove/internal/link"
@@ -20,6 +21,7 @@ const putMode = 0o644
 func (s *Live) List(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) {
 	err = s.reached(ctx, func(l *link.Link) error {
 		entries, more, err = l.ListFolder(ctx, dir)
+		entries = slices.DeleteFunc(entries, func(e workspace.Entry) bool { return e.Link })
 		return err
 	})
 	return entries, more, err

@@ -115,6 +115,7 @@ type FileInfo struct {
 	Size     int64  `json:"size"`
 	Stamp    string `json:"stamp"`
 	Folder   bool   `json:"folder,omitempty"`
+	Link     bool   `json:"link,omitempty"`     // OpFileFolder: a symlink that leads to no file of the workspace
 	Modified int64  `json:"modified,omitempty"` // microseconds since 1970; 0: not looked at
 }
 

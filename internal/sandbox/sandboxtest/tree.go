@@ -41,6 +41,9 @@ func listed(t *testing.T, l *link.Link, dir string) (names []string) {
 		if e.Folder {
 			e.Path += "/"
 		}
+		if e.Link {
+			e.Path += "@"
+		}
 		names = append(names, e.Path)
 	}
 	return names
@@ -58,24 +61,29 @@ func listsFolders(t *testing.T, e sandbox.Engine) {
 	wantListed(t, l, "")
 	put(t, l, "a/b/c.txt", "hello")
 	put(t, l, "a.txt", "")
-	if code, out := Shell(t, l, "mkfifo a/pipe; ln -s b a/link; ln -s /etc root; touch .hidden"); code != 0 {
+	if code, out := Shell(t, l, "mkfifo a/pipe; ln -s b a/link; ln -s b/c.txt a/to; ln -s /etc root; touch .hidden"); code != 0 {
 		t.Fatal(out)
 	}
-	wantListed(t, l, "", ".hidden", "a/", "a.txt")
-	wantListed(t, l, "a", "a/b/")
+	wantListed(t, l, "", ".hidden", "a/", "a.txt", "root@")
+	wantListed(t, l, "a", "a/b/", "a/to", "a/link@")
 	wantListed(t, l, "a/b", "a/b/c.txt")
 	info, err := l.Stat(t.Context(), "a/b/c.txt")
 	if entries, _, lerr := l.ListFolder(t.Context(), "a/b"); err != nil || lerr != nil || entries[0] != info || info.Size != 5 || info.Stamp == "" || info.Modified.IsZero() {
 		t.Errorf("one look gives %+v, another %+v, %v", info, entries, errors.Join(err, lerr))
 	}
-	for _, dir := range []string{"", "a"} {
+	for _, path := range []string{"a/to", "a/link/c.txt"} {
+		if through, err := l.Stat(t.Context(), path); err != nil || through.Stamp != info.Stamp || through.Path != path {
+			t.Errorf("%s is %+v, %v", path, through, err)
+		}
+	}
+	for _, dir := range []string{"", "a", "a/link"} {
 		if info, err := l.Stat(t.Context(), dir); err != nil || !info.Folder || info.Path != dir || info.Size != 0 {
 			t.Errorf("%q is %+v, %v", dir, info, err)
 		}
 	}
 	for path, code := range map[string]string{
-		"no": "file_not_found", "a/no/x": "file_not_found", "a/link/c.txt": "file_denied", "root/passwd": "file_denied",
-		"a/pipe": "invalid_path", "a/link": "invalid_path", "../x": "invalid_path", "/etc": "invalid_path", "a.txt/x": "invalid_path",
+		"no": "file_not_found", "a/no/x": "file_not_found", "root/passwd": "file_denied",
+		"a/pipe": "invalid_path", "../x": "invalid_path", "/etc": "invalid_path", "a.txt/x": "invalid_path",
 		"bad\xffname": "invalid_path", strings.Repeat("n", 256): "invalid_path", strings.Repeat("d/", 3000) + "x": "invalid_path",
 	} {
 		_, err := l.Stat(t.Context(), path)
@@ -124,7 +132,7 @@ func movesAndRemoves(t *testing.T, e sandbox.Engine) {
 		_, err := l.Move(t.Context(), c.from, c.to)
 		wantCode(t, c.from+" to "+c.to, err, c.code)
 	}
-	wantListed(t, l, "", "b.txt", "full/", "keep/", "moved/", "new/")
+	wantListed(t, l, "", "b.txt", "full/", "keep/", "moved/", "new/", "out@")
 	wantListed(t, l, "moved", "moved/y.txt")
 	if files, _, err := l.ListFiles(t.Context()); err != nil || len(files) != 4 {
 		t.Errorf("there are %v, %v", files, err)
@@ -251,10 +259,14 @@ func meetsStrangeNames(t *testing.T, e sandbox.Engine) {
 	if code, out := Shell(t, l, `printf x > "$(printf 'bad\377name')"; printf y > good; mkdir "$(printf 'dir\377')"; printf z > "$(printf 'dir\377')/z"`); code != 0 {
 		t.Fatal(out)
 	}
-	wantListed(t, l, "", "dir\n/", "good", "moved/")
+	wantListed(t, l, "", "bad%FFname", "dir\n/", "dir%FF/", "good", "moved/")
 	files, _, err := l.ListFiles(t.Context())
-	if err != nil || len(files) != 2 {
+	if err != nil || len(files) != 4 {
 		t.Errorf("%v are listed, %v", files, err)
+	}
+	var got bytes.Buffer
+	if _, err := l.ReadFile(t.Context(), "dir%FF/z", 0, &got); err != nil || got.String() != "z" {
+		t.Errorf("the name that is no text leads to %q, %v", got.String(), err)
 	}
 	for _, name := range []string{"bad\ufffdname", "bad", "dir\ufffd"} {
 		_, err := l.Stat(t.Context(), name)
@@ -282,12 +294,12 @@ for i in range(800):
 		}
 		wantCode(t, "remove what is "+c.name, l.Remove(t.Context(), c.name, true), "")
 	}
-	wantListed(t, l, "", "file", "kept/")
+	wantListed(t, l, "", "file", "kept/", "root@")
 	for _, mode := range []string{"000", "111"} {
 		if code, out := Shell(t, l, "mkdir -p locked && chmod "+mode+" locked ."); code != 0 {
 			t.Fatal(out)
 		}
-		wantListed(t, l, "", "file", "kept/", "locked/")
+		wantListed(t, l, "", "file", "kept/", "locked/", "root@")
 		if files, more, err := l.ListFiles(t.Context()); err != nil || more || len(files) != 1 {
 			t.Errorf("locked with %s: %v %v %v", mode, files, more, err)
 		}
