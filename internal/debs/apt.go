@@ -72,7 +72,7 @@ func (a Apt) Make(ctx context.Context, packages []string, files, progress io.Wri
 	})
 	defer end()
 	defer context.AfterFunc(ctx, end)()
-	l, err := link.Dial(ctx, s)
+	l, err := link.Dial(ctx, s, link.Session{})
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ package guest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -160,8 +161,13 @@ func inherited(fd int) (net.Conn, error) {
 func (g *guest) converse(stream net.Conn) (served bool, err error) {
 	conn := wire.NewConn(stream, false)
 	info := wire.GuestInfo{PID: os.Getpid(), Workspace: g.workspace, Kernels: g.kernels.pids(), Processes: g.processes.running(), Files: true, Parks: true}
-	if _, err := conn.Handshake(wire.Hello{Version: wire.Version, Info: wire.Encode(info)}, nil); err != nil {
+	host, err := conn.Handshake(wire.Hello{Version: wire.Version, Info: wire.Encode(info)}, nil)
+	if err != nil {
 		return false, fmt.Errorf("handshake: %w", err)
+	}
+	var wanted wire.SessionInfo
+	if json.Unmarshal(host.Info, &wanted) == nil {
+		g.keepTo(wanted.Processors)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

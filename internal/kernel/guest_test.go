@@ -85,7 +85,7 @@ func (w *world) connect(t *testing.T) *link.Link {
 	if w.stream, err = w.listener.Accept(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := link.Open(t.Context(), w.stream)
+	l, err := link.Open(t.Context(), w.stream, link.Session{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,7 @@ func start(t *testing.T, g hostile) (*kernel.Kernel, error) {
 	t.Helper()
 	ours, theirs := net.Pipe()
 	go g.serve(t.Context(), wire.NewConn(theirs, false))
-	l, err := link.Open(t.Context(), ours)
+	l, err := link.Open(t.Context(), ours, link.Session{})
 	if err != nil {
 		t.Fatal(err)
 	}

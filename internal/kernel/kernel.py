@@ -1276,6 +1276,16 @@ def renew():
     _each_imported({"tempfile": names, "uuid": ids, "multiprocessing.process": key, "_ssl": tls, "_sqlite3": sql})
 
 
+def processors():
+    """How many processors this process may use, for os.cpu_count(), which counts those of the machine."""
+    return len(os.sched_getaffinity(0)) or None
+
+
+def fit_pools(module):
+    """Has the threads of libraries that are loaded already be as many as there are processors now."""
+    module.threadpool_limits(processors())
+
+
 def reseed():
     """Seeds the global random generators of Python and of libraries. Generators that user code made are its own."""
     _seed()
@@ -1354,6 +1364,7 @@ class Kernel:
     def __init__(self, sock, ack):
         self.interrupts = Interrupts()
         self.outlet = Outlet(self.interrupts, sock, ack, "text-in-frames" in sys.argv)
+        self.processors = processors()  # that the threads of libraries are as many as
         self.inlet = Inlet(self.outlet, sock)
         self.interrupts.is_waiting = self.inlet.has_request
         self.terminal = Terminal(self)
@@ -1403,6 +1414,7 @@ class Kernel:
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         self._wrap_os()
         free_programs()
+        os.cpu_count = sys.modules[os.cpu_count.__module__].cpu_count = functools.wraps(os.cpu_count)(processors)  # there, too, for pickle
         self._set_environment()
         self.shell = self._make_shell()
         self.pristine = frozenset(self.shell.user_ns)
@@ -1819,6 +1831,9 @@ class Kernel:
         renew()
         if request.get("reseed"):
             reseed()
+        if self.processors != processors():
+            self.processors = processors()
+            _each_imported({"threadpoolctl": fit_pools})
         self.outlet.budget = EAGER_FLUSHES
         error = ""
         try:

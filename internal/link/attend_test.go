@@ -24,7 +24,7 @@ func greeted(t *testing.T, serve func(guest *wire.Conn)) *link.Link {
 			serve(guest)
 		}
 	}()
-	l, err := link.Open(t.Context(), near)
+	l, err := link.Open(t.Context(), near, link.Session{})
 	if err != nil {
 		t.Fatal(err)
 	}

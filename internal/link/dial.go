@@ -16,13 +16,13 @@ type Dialer interface {
 }
 
 // Dial opens a link to the guest of a sandbox, whether it has just been started, restored, or saved and kept.
-func Dial(ctx context.Context, sb Dialer) (*Link, error) {
+func Dial(ctx context.Context, sb Dialer, about Session) (*Link, error) {
 	for attempt := 1; ; attempt++ {
 		stream, err := sb.Dial(ctx)
 		if err != nil {
 			return nil, err
 		}
-		l, err := Open(ctx, stream)
+		l, err := Open(ctx, stream, about)
 		if err == nil {
 			// A hello may be all that is left of a severed connection: only an answer shows that somebody is there.
 			if err = l.Ping(ctx); err == nil {

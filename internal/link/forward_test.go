@@ -46,7 +46,7 @@ func openedFor(t *testing.T, op string, response wire.Response) (l *link.Link, g
 		_, _ = io.Copy(io.Discard, ch)
 		_ = ch.Close()
 	}()
-	l, err := link.Open(t.Context(), near)
+	l, err := link.Open(t.Context(), near, link.Session{})
 	if err != nil {
 		t.Fatal(err)
 	}

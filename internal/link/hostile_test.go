@@ -47,7 +47,7 @@ func hostileThat(t *testing.T, response wire.Response, body string, then func(*w
 			}()
 		}
 	}()
-	l, err := link.Open(t.Context(), near)
+	l, err := link.Open(t.Context(), near, link.Session{})
 	if err != nil {
 		t.Fatal(err)
 	}

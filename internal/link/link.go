@@ -38,13 +38,16 @@ type Link struct {
 	forwards int // that want the guest's channels
 }
 
+// Session is what a guest is told of its session when it connects.
+type Session = wire.SessionInfo
+
 // Open shakes hands with the guest at the other end of stream and serves the connection until Close.
-func Open(ctx context.Context, stream io.ReadWriteCloser) (*Link, error) {
+func Open(ctx context.Context, stream io.ReadWriteCloser, about Session) (*Link, error) {
 	l := &Link{conn: wire.NewConn(stream, true), done: make(chan struct{})}
 	timeout := time.AfterFunc(handshakeTimeout, func() { _ = stream.Close() })
 	stop := context.AfterFunc(ctx, func() { _ = stream.Close() })
 	l.conn.Refuse(true)
-	_, err := l.conn.Handshake(wire.Hello{Version: wire.Version, Oldest: wire.Oldest}, func(peer wire.Hello) error {
+	_, err := l.conn.Handshake(wire.Hello{Version: wire.Version, Oldest: wire.Oldest, Info: wire.Encode(about)}, func(peer wire.Hello) error {
 		return json.Unmarshal(peer.Info, &l.info)
 	})
 	if !timeout.Stop() || !stop() {

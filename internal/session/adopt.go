@@ -36,7 +36,7 @@ func (s *Live) rejoin(ctx context.Context) error {
 	s.forget()
 	s.dropScanner()
 	s.endNetwork()
-	l, err := link.Dial(ctx, s.sandbox)
+	l, err := link.Dial(ctx, s.sandbox, s.about())
 	if err != nil {
 		return explain(s.sandbox, err)
 	}

@@ -72,7 +72,7 @@ func salvageFiles(ctx context.Context, o Options, w io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, sb.Stop(context.WithoutCancel(ctx))) }()
-	l, err := link.Dial(ctx, sb)
+	l, err := link.Dial(ctx, sb, s.about())
 	if err != nil {
 		return explain(sb, err)
 	}

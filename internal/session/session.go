@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"iter"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -156,7 +157,7 @@ func (s *Live) startSandbox(ctx context.Context) error {
 		return err
 	}
 	s.sandbox = sb
-	if s.link, err = link.Dial(ctx, sb); err != nil {
+	if s.link, err = link.Dial(ctx, sb, s.about()); err != nil {
 		return errors.Join(explain(sb, err), s.drop())
 	}
 	s.expectProcesses()
@@ -187,6 +188,11 @@ func (s *Live) startSandbox(ctx context.Context) error {
 	}
 	_, err = s.changes(ctx)
 	return err
+}
+
+// about says what the guest is to know of the session.
+func (s *Live) about() link.Session {
+	return link.Session{Processors: int(math.Ceil(s.opts.Limits.CPUs))}
 }
 
 func (s *Live) spec() sandbox.Spec {

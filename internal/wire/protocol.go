@@ -171,6 +171,11 @@ type GuestInfo struct {
 	Parks     bool     `json:"parks"` // it knows ToPark
 }
 
+// SessionInfo is the Info of a host's Hello.
+type SessionInfo struct {
+	Processors int `json:"processors,omitempty"` // that programs are to see; 0: as many as there are
+}
+
 // Encode returns v as JSON for a Hello; v must be one of this package's types.
 func Encode(v any) json.RawMessage {
 	b, _ := json.Marshal(v)

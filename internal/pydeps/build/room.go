@@ -66,7 +66,7 @@ func (b *Builder) furnish(ctx context.Context, r *room, g *gateway.Gateway, moun
 	if r.sandbox, err = b.options.Engine.Start(ctx, sandbox.Spec{ID: sandbox.NewID("build"), Mounts: mounts, Limits: b.options.Limits}); err != nil {
 		return err
 	}
-	if r.link, err = link.Dial(ctx, r.sandbox); err != nil {
+	if r.link, err = link.Dial(ctx, r.sandbox, link.Session{}); err != nil {
 		return err
 	}
 	if r.forward, err = r.link.Forward(ctx); err != nil {

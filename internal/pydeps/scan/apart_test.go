@@ -167,7 +167,7 @@ func TestEnds(t *testing.T) {
 	image := sandboxtest.Checkpoint(t, sb, l, true)
 	<-s.Ended()
 	_, restored := sandboxtest.Restore(t, e, spec, image)
-	kept, err := link.Dial(t.Context(), sb)
+	kept, err := link.Dial(t.Context(), sb, link.Session{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (g liar) scanner(t *testing.T) *scan.Scanner {
 		}()
 		_ = conn.Run(ctx)
 	}()
-	l, err := link.Open(t.Context(), ours)
+	l, err := link.Open(t.Context(), ours, link.Session{})
 	if err != nil {
 		t.Fatal(err)
 	}

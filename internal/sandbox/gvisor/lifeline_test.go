@@ -72,7 +72,7 @@ func TestWardenKilled(t *testing.T) {
 			t.Errorf("a sandbox without its warden: %d %q", code, out)
 		}
 		dir := sandboxtest.Checkpoint(t, second, l, true)
-		if l, err = link.Dial(t.Context(), second); err != nil {
+		if l, err = link.Dial(t.Context(), second, link.Session{}); err != nil {
 			t.Fatal(err)
 		}
 		restored, other := sandboxtest.Restore(t, e, sandbox.Spec{}, dir)

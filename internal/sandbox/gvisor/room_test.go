@@ -69,7 +69,7 @@ func unharmed(t *testing.T, sb sandbox.Sandbox) {
 		return
 	default:
 	}
-	l, err := link.Dial(t.Context(), sb)
+	l, err := link.Dial(t.Context(), sb, link.Session{})
 	if err != nil {
 		t.Error(err)
 		return

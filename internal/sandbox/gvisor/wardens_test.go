@@ -58,7 +58,7 @@ func TestManyStarts(t *testing.T) {
 		t.Errorf("the first sandbox: %d %q", code, out)
 	}
 	dir := sandboxtest.Checkpoint(t, first, l, true)
-	if _, err := link.Dial(t.Context(), first); err != nil {
+	if _, err := link.Dial(t.Context(), first, link.Session{}); err != nil {
 		t.Errorf("the first sandbox, after it was saved: %v", err)
 	}
 	if _, restored := sandboxtest.Restore(t, e, sandbox.Spec{}, dir); restored != nil {

@@ -78,7 +78,7 @@ func Start(t testing.TB, e sandbox.Engine, spec sandbox.Spec) (sandbox.Sandbox, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := link.Open(t.Context(), stream)
+	l, err := link.Open(t.Context(), stream, link.Session{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 // connect dials a sandbox's guest.
 func connect(t testing.TB, sb sandbox.Sandbox) *link.Link {
 	t.Helper()
-	l, err := link.Dial(t.Context(), sb)
+	l, err := link.Dial(t.Context(), sb, link.Session{})
 	if err != nil {
 		t.Fatalf("dial: %v", err)
 	}

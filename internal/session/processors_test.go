@@ -1,0 +1,48 @@
+package session_test
+
+import (
+	"testing"
+
+	"cove/internal/kernel"
+	"cove/internal/sandbox"
+	"cove/internal/session"
+)
+
+// counts has libraries and programs say how many processors there are, and threads that ran before and children, too.
+const counts = `import multiprocessing, os, subprocess, threading, joblib, numpy, threadpoolctl
+def affinities():
+    for thread in os.listdir(f"/proc/{os.getpid()}/task"):
+        try: yield len(os.sched_getaffinity(int(thread)))
+        except ProcessLookupError: pass  # it has ended
+def seen():
+    fork = multiprocessing.get_context("fork").Pool(1)
+    counts = {os.cpu_count(), multiprocessing.cpu_count(), joblib.cpu_count(), int(subprocess.getoutput("nproc")), fork.apply(os.cpu_count)}
+    counts |= {*affinities()} | {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
+    fork.terminate(); fork.join()
+    return counts
+`
+
+// TestProcessors has code see as many processors as its session has the time of: after a start, from a checkpoint of a session with other limits, and in a new interpreter.
+func TestProcessors(t *testing.T) {
+	t.Parallel()
+	e := newGVisor(t)
+	see := func(s *session.Live, want string) {
+		t.Helper()
+		runCell(t, s, code("seen()", "result "+want+"\nok"))
+	}
+	one := open(t, e, sandbox.Limits{CPUs: 0.5})
+	runCell(t, one, code(counts, "ok"))
+	see(one, "{1}")
+	saved := save(t, one, true)
+	see(one, "{1}")
+	two, err := session.Open(t.Context(), session.Options{Engine: e, Env: standard(t), Checkpoint: saved, Limits: sandbox.Limits{CPUs: 2}})
+	if err != nil {
+		t.Fatalf("open: %+v", err)
+	}
+	defer func() { _ = two.Close(t.Context()) }()
+	see(two, "{2}")
+	wantCode(t, "restart", two.RestartKernel(t.Context(), kernel.Main), "")
+	runCell(t, two, code(counts, "ok"))
+	see(two, "{2}")
+	runCell(t, two, code("os.sched_setaffinity(0, {0}); os.cpu_count()", "result 1\nok")) // which code may say itself
+}
