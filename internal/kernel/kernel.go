@@ -26,7 +26,7 @@ import (
 
 // driver has the parts of the file that the guest runs.
 //
-//go:embed kernel.py tools.py comms.py variables.py looks.py told.py charts.py vega.py meant.py manners.py packages.py
+//go:embed kernel.py tools.py comms.py variables.py looks.py told.py charts.py vega.py meant.py manners.py spawn.py packages.py
 var driver embed.FS
 
 // Main is the name of the kernel that every session has.
@@ -109,7 +109,7 @@ func Start(ctx context.Context, l *link.Link, c Config) (*Kernel, error) {
 func driverSource() ([]byte, error) {
 	var source []byte
 	// The last ends in the call of main.
-	for _, name := range []string{"kernel.py", "tools.py", "comms.py", "variables.py", "looks.py", "told.py", "charts.py", "vega.py", "meant.py", "manners.py", "packages.py"} {
+	for _, name := range []string{"kernel.py", "tools.py", "comms.py", "variables.py", "looks.py", "told.py", "charts.py", "vega.py", "meant.py", "manners.py", "spawn.py", "packages.py"} {
 		part, err := driver.ReadFile(name)
 		if err != nil {
 			return nil, err

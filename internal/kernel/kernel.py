@@ -1373,6 +1373,7 @@ class Kernel:
         self.variables = Variables(self)
         self.teller = Teller(self)
         self.manners = Manners(self)
+        self.spawn = Spawn(self)
         self.vega = Vega()
         self.comms = Comms(self)
         self.import_hooks = ImportHooks({
@@ -1388,6 +1389,7 @@ class Kernel:
             "pandas.io.formats.format": (None, self.teller.widen),
             "numpy": (None, self.teller.widen_arrays),
             "comm": (None, self.comms.adapt),
+            "multiprocessing.spawn": (None, self.spawn.adapt),
             "tqdm.notebook": (None, self.manners.adapt_tqdm),
             "line_profiler.line_profiler": (None, self.manners.adapt_line_profiler),
         })

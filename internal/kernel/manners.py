@@ -1,7 +1,7 @@
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What code expects that was written for a desktop or for Jupyter (manners.py, between meant.py and packages.py in one file)
+# What code expects that was written for a desktop or for Jupyter (manners.py, between meant.py and spawn.py in one file)
 
 # Back ends of matplotlib that need a screen, by all their names.
 INTERACTIVE = frozenset("""
