@@ -13,7 +13,7 @@ import (
 
 var (
 	// objectName is what Python calls a value that has no text of its own.
-	objectName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<[\w.]+(?: object)?(?: at 0x[0-9a-fA-F]+)?>$`) })
+	objectName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^<([\w.]+)(?: object)?(?: at 0x[0-9a-fA-F]+)?>$`) })
 	styleSheets = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?is)<style\b.*?</style\s*>`) })
 )
 
@@ -29,6 +29,15 @@ func IsNameless(data kernel.Bundle) bool {
 		return true
 	}
 	return plain == "" || len(plain) < 200 && objectName().MatchString(plain)
+}
+
+// TypeName returns what Python calls the type of a nameless object, or "".
+func TypeName(data kernel.Bundle) string {
+	plain, _ := data["text/plain"].(string)
+	if found := objectName().FindStringSubmatch(plain[:min(len(plain), 200)]); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // Text returns an object in words: its own text, or else its Markdown, LaTeX, JSON, or the words of its HTML; "" where it has none.

@@ -1,6 +1,7 @@
 package interpreter
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -190,7 +191,7 @@ func words(data kernel.Bundle) string {
 		return display.Text(data)
 	}
 	note := fmt.Sprintf("[HTML of %d bytes shown to the user]", len(page))
-	if title := display.HTMLTitle(page); title != "" {
+	if title := cmp.Or(display.HTMLTitle(page), display.TypeName(data)); title != "" {
 		note = fmt.Sprintf("[HTML of %d bytes shown to the user: %s]", len(page), title)
 	}
 	if text := display.HTMLText(page); text != "" {

@@ -1391,6 +1391,8 @@ class Kernel:
             "comm": (None, self.comms.adapt),
             "multiprocessing.spawn": (None, self.spawn.adapt),
             "tqdm.notebook": (None, self.manners.adapt_tqdm),
+            "bokeh.io": (None, self.manners.adapt_bokeh),
+            "pyecharts.globals": (None, self.manners.adapt_pyecharts),
             "line_profiler.line_profiler": (None, self.manners.adapt_line_profiler),
         })
         self.home = os.environ.get("HOME") or "/"

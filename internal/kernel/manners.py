@@ -86,6 +86,38 @@ class Manners:
         module.Figure.savefig, module.Figure.draw = functools.wraps(save)(savefig), functools.wraps(draw)(drawing)
 
     @staticmethod
+    def adapt_bokeh(_):
+        """Has show() display a page, where Bokeh would open one in a browser, or where a notebook has to have loaded its scripts; with output_file() the file is what is shown."""
+        from bokeh.io import notebook, showing
+        show = showing._show_with_state
+
+        def page(plot, state, handle):
+            if handle:
+                return notebook.show_doc(plot, state, handle)
+            if state.file:
+                return None
+            from bokeh.embed import file_html
+            from bokeh.io import curdoc
+            from bokeh.resources import INLINE
+            from IPython.display import HTML, display
+
+            title = getattr(getattr(plot, "title", None), "text", None)
+            display(HTML(file_html(plot, INLINE, title if isinstance(title, str) and title else "Bokeh plot", theme=curdoc().theme, _always_new=True)))  # it may be a part of another one later
+
+        def shown(plot, state, *args, **kwargs):
+            if not state.file and not state.notebook:
+                state.output_notebook()
+            return show(plot, state, *args, **kwargs)
+
+        notebook.install_notebook_hook("jupyter", lambda *args, **kwargs: None, page, notebook.show_app, overwrite=True)
+        showing._show_with_state = functools.wraps(show)(shown)
+
+    @staticmethod
+    def adapt_pyecharts(module):
+        """Has render_notebook() make a whole page, and not a part for a notebook with RequireJS; code may say otherwise."""
+        module.CurrentConfig.NOTEBOOK_TYPE = module.NotebookType.NTERACT
+
+    @staticmethod
     def adapt_tqdm(module):
         """Has bars for notebooks be those for terminals."""
         from tqdm.std import tqdm, trange
