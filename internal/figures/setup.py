@@ -166,12 +166,20 @@ def _setup(folder):
                 group = "Group %d" % at
             upright = getattr(container, "orientation", "vertical") != "horizontal"
             axis = ax.xaxis if upright else ax.yaxis
-            labels = {round(float(p), 6): t.get_text() for p, t in zip(axis.get_ticklocs(), axis.get_ticklabels())}
-            for bar in container:
-                middle = bar.get_x() + bar.get_width() / 2 if upright else bar.get_y() + bar.get_height() / 2
-                out.append({"label": labels.get(round(float(middle), 6)) or str(plain(middle)), "group": group,
-                            "value": plain(bar.get_height() if upright else bar.get_width())})
+            labels = {float(p): t.get_text() for p, t in zip(axis.get_ticklocs(), axis.get_ticklabels())}
+            middles = [float(bar.get_x() + bar.get_width() / 2 if upright else bar.get_y() + bar.get_height() / 2) for bar in container]
+            said = type(axis.get_major_formatter()).__name__ in ("FixedFormatter", "FuncFormatter", "StrCategoryFormatter")
+            for middle, tick, bar in zip(middles, ticks_of(middles, labels, said), container):
+                out.append({"label": labels.get(tick) or str(plain(middle)), "group": group, "value": plain(bar.get_height() if upright else bar.get_width())})
         return out
+
+    def ticks_of(middles, ticks, said):
+        """The ticks that bars stand for, each near one of its own where somebody has said what they are called: bars of several series stand beside each other around them."""
+        found = [min(ticks, key=lambda tick: abs(tick - middle), default=None) for middle in middles]
+        sorts = sorted(ticks)
+        reach = min((b - a for a, b in zip(sorts, sorts[1:])), default=1) / 2
+        near = len(set(found)) == len(found) and all(tick is not None and abs(tick - middle) < reach for tick, middle in zip(found, middles))
+        return found if said and near else [next((tick for tick in ticks if abs(tick - middle) < 1e-6), None) for middle in middles]
 
     def boxes_of(ax, patch):
         """What Axes.boxplot draws: for each box its outline, two whiskers, two caps, a median, and what lies outside."""

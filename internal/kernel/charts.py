@@ -112,6 +112,13 @@ class ChartAxis:
             return sys.modules["pandas"].Period(ordinal=int(round(at)), freq=self.axes.freq)
         return self.names.get(round(at, 6), value)
 
+    def grouped(self, places):
+        """The ticks that bars stand for, where they stand beside those of other series around them; the places themselves where that is not so."""
+        ticks = sorted(self.names) or (self.axis.get_majorticklocs().tolist() if type(self.axis.get_major_locator()).__name__ == "FixedLocator" else [])
+        reach = min((b - a for a, b in zip(ticks, ticks[1:])), default=1) / 2
+        found = [min(ticks, key=lambda tick: abs(tick - place), default=place) for place in places]
+        return found if len({*found}) == len(found) and all(abs(tick - place) < reach for tick, place in zip(found, places)) else places
+
     def told(self, renderer):
         first, last = self.axis.get_view_interval()
         told = {"label": chart_text(self.axis.get_label_text()), "scale": self.axis.get_scale()}
@@ -179,6 +186,13 @@ class AxesChart:
                     {"label": chart_text(row["label"]) or chart_text(chart_value(self.x.shown(row["at"]))), "values": {name: chart_value(value) for name, value in row["values"].items()}}
                     for row in rows[:CHART_BARS]]})
 
+    def by_colour(self, bar):
+        """What the legend says of a bar's colour, where the bar itself has no name, as seaborn's."""
+        legend = self.axes.get_legend()
+        handles = getattr(legend, "legend_handles", None) or getattr(legend, "legendHandles", ())
+        named = {handle.get_facecolor(): chart_text(text.get_text()) for handle, text in zip(handles, legend.get_texts() if handles else ()) if type(handle) is type(bar)}
+        return named.get(bar.get_facecolor(), "")
+
     def bars(self):
         for container in self.axes.containers:
             if type(container).__name__ != "BarContainer":
@@ -193,11 +207,12 @@ class AxesChart:
             joined = len(bars) > 2 and axis.kind == "number" and all(abs(a + size - b) <= 1e-6 * abs(size) for a, size, b in zip(starts, sizes, starts[1:]))
             named = any(round(a + size / 2, 6) in axis.names for a, size in zip(starts, sizes))
             self.taken.update(map(id, bars))
+            label = chart_label(container) or (self.by_colour(bars[0]) if bars else "")
             if joined and not named:
-                part = chart_series("histogram", chart_label(container), starts, values, CHART_BARS)
+                part = chart_series("histogram", label, starts, values, CHART_BARS)
                 part["range"] = [chart_value(starts[0]), chart_value(starts[-1] + sizes[-1])]
             else:
-                part = chart_series("bar", chart_label(container), [a + size / 2 for a, size in zip(starts, sizes)], values, CHART_BARS, axis.shown)
+                part = chart_series("bar", label, axis.grouped([a + size / 2 for a, size in zip(starts, sizes)]), values, CHART_BARS, axis.shown)
                 part["stacked"] = any(float(bar.get_x() if lying else bar.get_y()) != 0 for bar in bars)
             part["lying"] = lying
             self.parts.append(part)
