@@ -48,6 +48,7 @@ import keyword
 import linecache
 import opcode
 import os
+import posix
 import random
 import resource
 import select
@@ -1418,7 +1419,7 @@ class Kernel:
         warnings.filterwarnings("ignore", "This process .* is multi-threaded", DeprecationWarning)
         self._wrap_os()
         free_programs()
-        os.cpu_count = sys.modules[os.cpu_count.__module__].cpu_count = functools.wraps(os.cpu_count)(processors)  # there, too, for pickle
+        os.cpu_count = posix.cpu_count = functools.wraps(posix.cpu_count)(processors)  # there, too, for pickle
         self._set_environment()
         self.shell = self._make_shell()
         self.pristine = frozenset(self.shell.user_ns)

@@ -33,7 +33,7 @@
 // Other libraries that draw take fonts from share/fonts: what cove_fonts does when Python starts is said there, and FONTCONFIG_FILE names etc/fonts/fonts.conf.
 //
 // Nothing is installed from inside: standin/ puts a pip and a uv into every environment which say, as pip does, what is there already. It also
-// puts in cove.pth, by which the processes that a kernel starts find the packages that were added to the kernel (COVE_LAYERS, COVE_LAYERS_FIRST).
+// puts in cove.pth, by which the processes that a kernel starts find the packages that were added to the kernel (COVE_LAYERS, COVE_LAYERS_FIRST), and by which os.cpu_count has the number of processors that code may use.
 //
 // To change what is installed, edit locks/*.in and run locks/update.sh.
 package pyenv

@@ -13,7 +13,7 @@ import (
 )
 
 // files are the locks, the scripts that a build runs with the environment's own Python, and what is put into every environment: programs (pip, which
-// says what is installed) and modules (cove.pth, by which child processes of a kernel find its packages).
+// says what is installed) and modules (cove.pth, by which child processes of a kernel find its packages, and every Python the number of processors).
 //
 //go:embed locks/*.in locks/*.txt scripts/*.py
 //go:embed standin/programs/* standin/site-packages/*.p* standin/site-packages/cove_fonts/*.py standin/site-packages/pip/*.py standin/site-packages/pip/_internal/*.py
