@@ -168,9 +168,9 @@ func (b *builder) uvCommand(dir string, args ...string) command {
 	return command{name: b.uv, args: args, env: b.env, dir: dir}
 }
 
-// addFonts puts fonts with Chinese, Japanese and Korean glyphs where matplotlib and other libraries find them.
+// addFonts puts fonts for most scripts and emoji where matplotlib and other libraries find them.
 func (b *builder) addFonts(ctx context.Context, tmp, python string) error {
-	b.say("  Adding fonts for Chinese, Japanese and Korean")
+	b.say("  Adding fonts for most scripts and emoji")
 	unpacked := filepath.Join(tmp, "fonts")
 	if err := b.install(ctx, tmp, "fonts", b.shelf.recipe.fonts, newBar(io.Discard, false), "--quiet", "--python", python, "--target", unpacked); err != nil {
 		return err

@@ -45,6 +45,19 @@ def written(text):
     return page(out.getvalue())
 `
 
+// scripts draws texts of many scripts with matplotlib, where a letter that no font has is an error.
+const scripts = `import matplotlib.pyplot as plt, warnings
+warnings.filterwarnings("error", message="Glyph")
+texts = "📈 ✅ ❤️ 👍🏽 🇩🇪 👩‍💻 ภาษาไทย हिन्दी العربية עברית বাংলা தமிழ் తెలుగు ગુજરાતી ਪੰਜਾਬੀ ಕನ್ನಡ മലയാളം ଓଡ଼ିଆ සිංහල ລາວ ខ្មែរ မြန်မာ አማርኛ ქართული Հայերեն Ελληνικά Кириллица".split()
+families = ["sans-serif", "serif", "monospace", "SimHei", "Segoe UI Emoji", "Sarabun"]
+def chart(text, family):
+    out = io.BytesIO()
+    plt.figure(figsize=(3, 1)).text(0.1, 0.5, text, family=family)
+    plt.savefig(out)
+    plt.close()
+    return out.getvalue()
+`
+
 // TestDrawnText has libraries that draw, each with a font that it knows and with those that programs ask for, draw letters that their own fonts lack.
 func TestDrawnText(t *testing.T) {
 	testneeds.FullTier(t)
@@ -58,7 +71,7 @@ func TestDrawnText(t *testing.T) {
 print(ImageFont.truetype("timesbi.ttf", 24).getname())`, "stdout \"('DejaVu Serif', 'Bold Italic')\\n\"\nok")}},
 			{"Pillow with a file that nobody knows", []cell{code("try:\n    ImageFont.truetype('nothing.ttf')\nexcept OSError as error:\n    print(error)", "stdout \"cannot open resource\\n\"\nok")}},
 			{"sizes of text", []cell{code("print(ImageFont.load_default(20).getlength('你好'), ImageFont.truetype('DejaVuSans.ttf', 20).getbbox('你好')[2] > 35)", "stdout \"40.0 True\\n\"\nok")}},
-			{"letters that no font has", []cell{codeLike("_ = ink('ก')\n_ = ink('ก')", "stderr.*no font here has ก: boxes are drawn instead.*ok")}},
+			{"letters that no font has", []cell{codeLike("_ = ink('𓀀')\n_ = ink('𓀀')", "stderr.*no font here has 𓀀: boxes are drawn instead.*ok")}},
 			{"WordCloud", []cell{code("from wordcloud import WordCloud\nprint(pictures(lambda t: WordCloud(random_state=1, max_font_size=40).generate_from_frequencies({t: 1}).to_array().tobytes()))", "stdout \"4\\n\"\nok")}},
 			{"reportlab", []cell{
 				code(reports+"print(pictures(written), pictures(lambda t: drawn(t, 'Helvetica')), pictures(lambda t: drawn(t, 'Times-Bold')))", "stdout \"4 4 4\\n\"\nok"),
@@ -101,6 +114,10 @@ def chart(text):
     return out.getvalue()
 fontManager.addfont("/System/Library/Fonts/PingFang.ttc")
 print(pictures(chart))`, "stdout \"4\\n\"\nok")}},
+			{"other scripts and emoji", []cell{
+				code(scripts+`print({family: number for family in families if (number := len({chart(text, family) for text in texts})) != len(texts)})`, "stdout \"{}\\n\"\nok"),
+				code(`print(len({ink(text) for text in texts}) == len(texts), ink("up 📈") != ink("to 📈"))`, "stdout \"True True\\n\"\nok"),
+			}},
 			{"programs that code starts", []cell{code(`import subprocess, sys
 print(subprocess.run([sys.executable, "-c", "from PIL import ImageFont; print(ImageFont.truetype('msyh.ttc').getname())"], capture_output=True, text=True).stdout)`, "stdout \"('CJK Sans', 'Regular')\\n\\n\"\nok")}},
 		})

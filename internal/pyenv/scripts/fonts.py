@@ -1,4 +1,4 @@
-"""Gives matplotlib, and other programs that draw, fonts with Chinese, Japanese and Korean glyphs.
+"""Gives matplotlib, and other programs that draw, fonts with Chinese, Japanese and Korean glyphs, with those of other scripts, and with emoji.
 
 Run by the environment's Python as: fonts.py PACKAGES, where PACKAGES is a folder
 into which the packages with fonts were unpacked, with MPLCONFIGDIR set to a scratch folder.
@@ -11,6 +11,7 @@ etc/fonts/fonts.conf for programs with fontconfig.
 Ends with an error when labels would still have boxes.
 """
 
+import copy
 import dataclasses
 import os
 import shutil
@@ -20,6 +21,8 @@ from pathlib import Path
 
 import matplotlib
 from fontTools.ttLib import TTFont
+from fontTools.ttLib.scaleUpem import scale_upem
+from fontTools.varLib import instancer
 from matplotlib import font_manager
 
 FACES = {
@@ -64,6 +67,19 @@ ALIASES = {
 TRUETYPE = "cjk.ttf"
 HANGUL = ((0x1100, 0x1200), (0x3130, 0x3190), (0xA960, 0xA980), (0xAC00, 0xD800), (0xFFA0, 0xFFDD))
 
+# Fonts of other scripts, after which matplotlib looks in this order, and names under which programs ask for such fonts. Each has Latin letters, too: a library that takes one font for a text draws both.
+SCRIPTS = {
+    "Noto Sans Arabic": "Noto Naskh Arabic|Noto Kufi Arabic|Amiri|Geeza Pro|Traditional Arabic|Simplified Arabic|Vazirmatn|Vazir|Scheherazade",
+    "Noto Sans Hebrew": "David|David Libre|Frank Ruehl|Heebo|Rubik|Assistant",
+    "Noto Sans Thai": "Noto Serif Thai|Sarabun|TH Sarabun New|THSarabunNew|Loma|Garuda|Leelawadee UI|Leelawadee|Angsana New|Cordia New|Kanit|Prompt",
+    "Noto Sans Devanagari": "Noto Serif Devanagari|Mangal|Nirmala UI|Kokila|Aparajita|Lohit Devanagari|Kohinoor Devanagari|Devanagari MT|Mukta",
+    "Noto Sans Bengali": "", "Noto Sans Tamil": "", "Noto Sans Telugu": "", "Noto Sans Gujarati": "", "Noto Sans Gurmukhi": "", "Noto Sans Kannada": "", "Noto Sans Malayalam": "",
+    "Noto Sans Oriya": "", "Noto Sans Sinhala": "", "Noto Sans Lao": "", "Noto Sans Khmer": "", "Noto Sans Myanmar": "", "Noto Sans Ethiopic": "", "Noto Sans Georgian": "",
+    "Noto Sans Armenian": "", "Noto Sans Symbols": "Segoe UI Symbol|Symbola|Apple Symbols|Noto Sans Symbols 2|Noto Sans Symbols2",
+    "Noto Emoji": "Segoe UI Emoji|Apple Color Emoji|Noto Color Emoji|Twitter Color Emoji|EmojiOne Color|JoyPixels|OpenMoji",
+}
+LATIN = (*range(0x20, 0x7F), *range(0xA0, 0x180), *range(0x2010, 0x2027), 0x20AC, 0x2212)
+
 # The places where a sandbox and a process of the host see the environment. Programs that find no letter in the font which they ask for take it from another of these folders.
 FONTCONFIG = """<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "urn:fontconfig:fonts.dtd">
@@ -82,18 +98,22 @@ FONTCONFIG = """<?xml version="1.0"?>
 # programs choose that freely; whichever it is, the glyphs that it lacks now come from the fallback.
 PATCH = f'''
 
-# Added when cove built this environment: the last font for every text is one with Chinese, Japanese and Korean glyphs.
+# Added when cove built this environment: the last fonts for every text are those with Chinese, Japanese and Korean glyphs, with other scripts' and with emoji.
+@lru_cache(4)
+def _last_fonts(manager):
+    found = []
+    for family in {(FALLBACK, *SCRIPTS)!r}:
+        try:
+            found.append(manager.findfont(FontProperties(family=family), fallback_to_default=False))
+        except ValueError:
+            pass
+    return found
+
+
 def _with_fallback(find):
     def find_fonts(self, prop, fontext="ttf", *args, **kwargs):
         fonts = find(self, prop, fontext, *args, **kwargs)
-        if fontext == "ttf":
-            try:
-                last = self.findfont(FontProperties(family={FALLBACK!r}), fallback_to_default=False)
-            except ValueError:
-                return fonts
-            if last not in fonts:
-                fonts.append(last)
-        return fonts
+        return fonts + [last for last in _last_fonts(self) if last not in fonts] if fontext == "ttf" else fonts
 
     return find_fonts
 
@@ -117,38 +137,72 @@ def extract(packages, folder):
         shutil.copyfile(licence, folder / "LICENSE_NOTO_SANS_CJK")
 
 
+def add_glyphs(font, other, codes, prefix):
+    """Adds the glyphs of another font for code points that a font has none for. Both have the same units."""
+    glyphs, theirs, names = font["glyf"], other["glyf"], other.getBestCmap()
+    order = font.getGlyphOrder()[:]
+
+    def add(name):
+        """Copies a glyph with those that it is composed of, and returns its name here."""
+        here = prefix + name
+        if here not in glyphs.glyphs:
+            glyph = copy.deepcopy(theirs[name])
+            glyph.removeHinting()
+            for part in glyph.components if glyph.isComposite() else ():
+                part.glyphName = add(part.glyphName)
+            glyphs.glyphs[here] = glyph
+            order.append(here)
+            font["hmtx"][here] = other["hmtx"][name]
+            if "vmtx" in font:
+                font["vmtx"][here] = font["head"].unitsPerEm, font["OS/2"].sTypoAscender - max(getattr(glyph, "yMax", 0), 0)
+        return here
+
+    here = font.getBestCmap()
+    new = {code: add(names[code]) for code in codes if code in names and code not in here}
+    for table in font["cmap"].tables:
+        if table.isUnicode() and table.format in (4, 12):
+            table.cmap.update(new)
+    font.setGlyphOrder(order)
+    for name in ("maxPoints", "maxContours", "maxCompositePoints", "maxCompositeContours", "maxComponentElements", "maxComponentDepth"):
+        setattr(font["maxp"], name, max(getattr(font["maxp"], name), getattr(other["maxp"], name)))
+
+
+def build_scripts(packages, folder):
+    """Writes a font for each of the other scripts, of one weight and with Latin letters."""
+
+    def regular(family):
+        source = next(packages.rglob(family.replace(" ", "") + "[[]wght].ttf"))
+        font = TTFont(source, recalcTimestamp=False)
+        instancer.instantiateVariableFont(font, {"wght": 400}, inplace=True)
+        for table in ("vmtx", "vhea", "VORG"):  # of vertical text
+            if table in font:
+                del font[table]
+        return font
+
+    latin = regular("Noto Sans")
+    for family in SCRIPTS:
+        font = regular(family)
+        if font["head"].unitsPerEm != latin["head"].unitsPerEm:
+            scale_upem(font, latin["head"].unitsPerEm)
+        for table in font["cmap"].tables if family == "Noto Emoji" else ():
+            for code in LATIN if table.isUnicode() and table.format in (4, 12) else ():
+                table.cmap.pop(code, None)  # its digits and spaces are as wide as pictures
+        add_glyphs(font, latin, LATIN, "latin.")
+        for record in font["name"].names:
+            if record.nameID in (1, 4, 6, 16):
+                record.string = family.replace(" ", "") + "-Regular" if record.nameID == 6 else family
+        font.save(folder / (family.replace(" ", "") + ".ttf"))
+    for licence in next(packages.glob("manimgx_fonts-*")).rglob("LICENSE*"):
+        shutil.copyfile(licence, folder / "LICENSE_NOTO_SCRIPTS")
+
+
 def build_truetype(packages, path):
     """Writes the one TrueType font."""
     font = TTFont(next(packages.rglob("NotoSansSC-Regular.ttf")), recalcTimestamp=False, recalcBBoxes=False)
     korean = TTFont(next(packages.rglob("NanumGothic.ttf")))
     if font["head"].unitsPerEm != korean["head"].unitsPerEm:
         sys.exit("the fonts with Chinese and Korean glyphs have other units")
-    glyphs, theirs, names = font["glyf"], korean["glyf"], korean.getBestCmap()
-    order = font.getGlyphOrder()[:]
-
-    def copy(name):
-        """Copies a glyph with those that it is composed of, and returns its name here."""
-        here = "ko." + name
-        if here not in glyphs.glyphs:
-            glyph = theirs[name]
-            glyph.removeHinting()
-            for part in glyph.components if glyph.isComposite() else ():
-                part.glyphName = copy(part.glyphName)
-            glyphs.glyphs[here] = glyph
-            order.append(here)
-            width, left = korean["hmtx"][name]
-            font["hmtx"][here] = width, left
-            font["vmtx"][here] = font["head"].unitsPerEm, font["OS/2"].sTypoAscender - max(getattr(glyph, "yMax", 0), 0)
-        return here
-
-    here = font.getBestCmap()
-    new = {code: copy(names[code]) for first, end in HANGUL for code in range(first, end) if code in names and code not in here}
-    for table in font["cmap"].tables:
-        if table.isUnicode() and table.format in (4, 12):
-            table.cmap.update(new)
-    font.setGlyphOrder(order)
-    for name in ("maxPoints", "maxContours", "maxCompositePoints", "maxCompositeContours", "maxComponentElements", "maxComponentDepth"):
-        setattr(font["maxp"], name, max(getattr(font["maxp"], name), getattr(korean["maxp"], name)))
+    add_glyphs(font, korean, [code for first, end in HANGUL for code in range(first, end)], "ko.")
     for record in font["name"].names:
         if record.nameID in (1, 3, 4, 6, 16):
             record.string = "CJKSans-Regular" if record.nameID == 6 else "CJK Sans"
@@ -163,9 +217,9 @@ def build_list():
     find = font_manager.findSystemFonts
     font_manager.findSystemFonts = lambda fontpaths=None, fontext="ttf": find(fontpaths, fontext) if fontpaths else []
     manager = font_manager.FontManager()
-    for face, aliases in ALIASES.items():
+    for face, aliases in {**ALIASES, **SCRIPTS}.items():
         entry = next(e for e in manager.ttflist if e.name == face)
-        names = [" ".join(alias.split()) for alias in aliases.split("|")]
+        names = [" ".join(alias.split()) for alias in aliases.split("|") if alias]
         # Bold and italic as well: matplotlib warns, or prefers another family, when it finds only the regular weight.
         for name in [face, *names]:
             for weight in (400, 700):
@@ -189,7 +243,7 @@ import io, warnings
 import matplotlib.pyplot as plt
 warnings.simplefilter("error")
 for family in (["sans-serif"], ["serif"], ["monospace"], ["SimHei"], ["Malgun Gothic"], ["IPAexGothic"]):
-    plt.figure().text(0, 0, "\\u4e2d\\u6587 \\u65e5\\u672c\\u8a9e \\ud55c\\uad6d\\uc5b4 \\u22125", family=family, weight="bold")
+    plt.figure().text(0, 0, "\\u4e2d\\u6587 \\u65e5\\u672c\\u8a9e \\ud55c\\uad6d\\uc5b4 \\u22125 \U0001f4c8\u2705\u2764\ufe0f \u0e44\u0e17\u0e22 \u0939\u093f\u0928\u094d\u0926\u0940 \u05e2\u05d1\u05e8\u05d9\u05ea \u0627\u0644\u0639\u0631\u0628\u064a\u0629", family=family, weight="bold")
     plt.savefig(io.BytesIO(), format="png")
 """
 
@@ -206,6 +260,7 @@ def main():
     prefix = Path(sys.prefix)
     folder = Path(matplotlib.get_data_path(), "fonts", "ttf")
     extract(packages, folder)
+    build_scripts(packages, folder)
 
     cache = prefix / "etc" / "matplotlib"
     cache.mkdir(parents=True, exist_ok=True)
@@ -216,7 +271,7 @@ def main():
 
     shared = prefix / "share" / "fonts"
     shared.mkdir(parents=True, exist_ok=True)
-    for file in FACES.values():
+    for file in [*FACES.values(), *(family.replace(" ", "") + ".ttf" for family in SCRIPTS)]:
         os.link(folder / file, shared / file)
     build_truetype(packages, shared / TRUETYPE)
     config = prefix / "etc" / "fonts" / "fonts.conf"
