@@ -257,7 +257,22 @@ func grammarOptions(p *Program) []kong.Option {
 		kong.Writers(p.Out, p.Err),
 		kong.Vars(defaults(p.Config)),
 		kong.Help(help),
+		kong.KindMapper(reflect.String, kong.MapperFunc(text)),
 	}
+}
+
+// text reads an argument as it is. Kong's own way is through JSON, where the name of a file that is not UTF-8 is another name.
+func text(ctx *kong.DecodeContext, target reflect.Value) error {
+	t, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	said, ok := t.Value.(string)
+	if !ok {
+		return fmt.Errorf("expected a text, not %v", t.Value)
+	}
+	target.SetString(said)
+	return nil
 }
 
 // parser makes the parser of the command with that name alone, and that of the whole grammar where no command has it. To build the whole takes

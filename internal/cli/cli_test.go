@@ -209,7 +209,7 @@ func TestMistakesAreFoundBeforeAnythingStarts(t *testing.T) {
 		if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
 			t.Error(err)
 		}
-		for _, name := range []string{"a/x.csv", "b/x.csv"} {
+		for _, name := range []string{"a/x.csv", "b/x.csv", "caf\xe9.csv", "d\xe9/in.csv"} {
 			_ = os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755)
 			_ = os.WriteFile(filepath.Join(dir, name), nil, 0o600)
 		}
@@ -222,6 +222,8 @@ func TestMistakesAreFoundBeforeAnythingStarts(t *testing.T) {
 		"does not exist":                    {"run", "-c", "x", "-f", "$DIR/none"},
 		"not an ordinary file":              {"run", "-c", "x", "-f", "$DIR/pipe"},
 		"would both get the name x.csv":     {"run", "-c", "x", "-f", "$DIR/a/x.csv", "-f", "$DIR/b/x.csv"},
+		`caf\xe9.csv" is not valid UTF-8`:   {"run", "-c", "x", "-f", "$DIR/caf\xe9.csv"},
+		`d\xe9/in.csv" is not valid UTF-8`:  {"run", "-c", "x", "-f", "$DIR/d\xe9"},
 		"is not a folder":                   {"run", "-c", "x", "-o", "$DIR/a/x.csv"},
 		"after --":                          {"run", "-c", "x", "--year", "2025"},
 		"nothing to run":                    {"run"},

@@ -191,7 +191,7 @@ func (in input) check() error {
 			WithHint("cove takes files and folders; save the output of a pipe or a device to a file first")
 	}
 	if !utf8.ValidString(in.name) {
-		return problem.New(problem.InputRefused, fmt.Sprintf("the name %q is not valid UTF-8", in.name)).WithHint("rename the file")
+		return problem.New(problem.InputRefused, fmt.Sprintf("the name %q is not valid UTF-8", in.name)).WithHint("rename the file, or give it another name in the workspace: -f PATH:NAME")
 	}
 	f, err := os.OpenFile(in.host, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {

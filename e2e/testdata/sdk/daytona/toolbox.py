@@ -149,6 +149,8 @@ def files(box):
     got = fs.download_files([FileDownloadRequest(source="d/e/t.txt"), FileDownloadRequest(source="none"), FileDownloadRequest(source="d/whole")])
     assert [g.error is None for g in got] == [True, False, True] and got[0].result == b"one\ntwo x\n", got
     fails(DaytonaNotFoundError, lambda: fs.download_file("none"))
+    box.process.exec("python3 -c \"import os; os.mkdir('odd'); open(b'odd/caf\\\\xe9.txt', 'w').write('odd')\"")
+    assert [f.name for f in fs.list_files("odd")] == ["caf%E9.txt"] and fs.download_file("odd/caf%E9.txt") == b"odd"
     for name in "数据.csv", "é ü.txt", "😀.txt", 'a "b" \\ c%41+.txt', "a\nb.txt", "none 数据":
         if not name.startswith("none"):
             fs.upload_file(name.encode(), "names/" + name)

@@ -38,6 +38,8 @@ def code(box):
     chart = run.results[0].chart
     assert run.results[0].png and chart.type.value == "bar" and chart.title == "T" and chart.x_unit == "m", run.results
     assert [(e.label, e.group, e.value) for e in chart.elements] == [("a", "g", 1), ("b", "g", 2)], chart.elements
+    chart = box.run_code("import pandas as pd\npd.DataFrame({'p': [1, 2], 'q': [3, 4]}, index=['甲', '乙']).plot.bar()\nplt.show()").results[0].chart
+    assert [(e.label, e.group, e.value) for e in chart.elements] == [("甲", "p", 1), ("乙", "p", 2), ("甲", "q", 3), ("乙", "q", 4)], chart.elements
     run = box.run_code("import numpy\nfrom PIL import Image\nImage.fromarray(numpy.zeros((4, 4, 3), 'uint8')).save('black.png')")
     assert run.results[0].png and box.files.exists("black.png"), run
     other = box.create_code_context(cwd="/tmp")
@@ -149,6 +151,12 @@ def files(box):
     big = os.urandom(3 << 20)
     box.files.write("big", big)
     assert b"".join(box.files.read("big", format="stream")) == big
+    box.run_code("import os\nos.makedirs('odd'); open(b'odd/caf\\xe9.txt', 'w').write('odd'); os.symlink(b'caf\\xe9.txt', 'odd/link')")
+    seen = [e.name for e in box.files.list("odd")], box.files.read("odd/caf%E9.txt"), box.files.read("odd/link")
+    assert seen == (["caf%E9.txt", "link"], "odd", "odd"), seen
+    box.files.write("odd/caf%E9.txt", "written")
+    assert box.run_code("os.listdir(b'odd').count(b'caf\\xe9.txt'), open(b'odd/caf\\xe9.txt').read()").text == "(1, 'written')"
+    box.files.remove("odd")
     assert [(e.name, e.type) for e in box.files.list("a", depth=2)] == [("b", FileType.DIR), ("c.txt", FileType.FILE)]
     info = box.files.get_info("a/b/c.txt")
     assert (info.size, info.permissions, info.owner) == (4, "-rw-r--r--", "user") and info.modified_time.date() >= datetime.date(2026, 1, 1), info
