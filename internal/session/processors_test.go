@@ -9,14 +9,14 @@ import (
 )
 
 // counts has libraries and programs say how many processors there are, and threads that ran before and children, too.
-const counts = `import multiprocessing, os, subprocess, threading, joblib, numpy, threadpoolctl
+const counts = `import multiprocessing, os, subprocess, sys, joblib, numpy, threadpoolctl
 def affinities():
     for thread in os.listdir(f"/proc/{os.getpid()}/task"):
         try: yield len(os.sched_getaffinity(int(thread)))
         except ProcessLookupError: pass  # it has ended
 def seen():
     fork = multiprocessing.get_context("fork").Pool(1)
-    counts = {os.cpu_count(), multiprocessing.cpu_count(), joblib.cpu_count(), int(subprocess.getoutput("nproc")), fork.apply(os.cpu_count)}
+    counts = {os.cpu_count(), multiprocessing.cpu_count(), joblib.cpu_count(), int(subprocess.getoutput("nproc")), int(subprocess.check_output([sys.executable, "-c", "import os; print(os.cpu_count())"])), fork.apply(os.cpu_count)}
     counts |= {*affinities()} | {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
     fork.terminate(); fork.join()
     return counts
