@@ -60,6 +60,10 @@ func TestTriesOnThisMachine(t *testing.T) {
 		t.Errorf("the session has %q", r.stdout)
 	}
 	command("session", "undo", "lab").run().ended(t, 0)
+	// A check that ends Python makes no answer a right one, and no session a poor one.
+	r = command(append([]string{"ask", "--session", "lab", "--assert", "__import__('os')._exit(1)"}, append(tries, "What is the total?")...)...).run()
+	r.ended(t, 125)
+	r.told(t, "the check ended the try's Python")
 	r = command("run", "--session", "lab", "-c", "print('total' in globals())").run()
 	if r.stdout != "False\n" {
 		t.Errorf("before the question the session had %q", r.stdout)
@@ -88,6 +92,22 @@ func TestTriesOnThisMachine(t *testing.T) {
 	}
 }
 
+// TestChatWithTries keeps what answers have made also when the last conversation of a chat is an empty one.
+func TestChatWithTries(t *testing.T) {
+	t.Parallel()
+	testneeds.FullTier(t)
+	dir, models := t.TempDir(), newSolver(t)
+	conversing(t, dir, models.Server, "run", "--session", "lab", "-c", "base = 2").run().ended(t, 0)
+	c := conversing(t, dir, models.Server, "chat", "--session", "lab", "--tries", "3", "--models", "openai/one,openai/two,openai/three", "--assert", "total == 42")
+	c.cmd.Stdin = strings.NewReader("What is the total?\n/new\n/quit\n")
+	c.run().ended(t, 0)
+	r := conversing(t, dir, models.Server, "run", "--session", "lab", "-c", "print(base, total)").run()
+	r.ended(t, 0)
+	if r.stdout != "2 42\n" {
+		t.Errorf("the session has %q", r.stdout)
+	}
+}
+
 // TestTriesOfAStoppedCommand stops or kills a command in the middle of its tries: the session is as it was, and nothing is left of the tries.
 func TestTriesOfAStoppedCommand(t *testing.T) {
 	t.Parallel()
@@ -96,7 +116,8 @@ func TestTriesOfAStoppedCommand(t *testing.T) {
 	models.hangs.Store(true)
 	conversing(t, dir, models.Server, "run", "--session", "lab", "-c", "base = 2").run().ended(t, 0)
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
-		c := conversing(t, dir, models.Server, "ask", "--session", "lab", "--tries", "3", "--models", "openai/one,openai/two,openai/three", "What is the total?")
+		c := conversing(t, dir, models.Server, "ask", "--session", "lab", "-f", "x.csv", "--tries", "3", "--models", "openai/one,openai/two,openai/three", "What is the total?")
+		c.file("x.csv", "a,b\n1,2\n")
 		c.start()
 		for end := time.Now().Add(patience); strings.Count(c.stderr.String(), " of 3 answered") < 2; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(end) {
@@ -113,9 +134,9 @@ func TestTriesOfAStoppedCommand(t *testing.T) {
 			_ = c.cmd.Wait()
 			most = 1 // the copy, for --continue
 		}
-		r := conversing(t, dir, models.Server, "run", "--session", "lab", "-c", "print(base, 'total' in globals())").run()
+		r := conversing(t, dir, models.Server, "run", "--session", "lab", "-c", "import os; print(base, 'total' in globals(), os.path.exists('x.csv'))").run()
 		r.ended(t, 0)
-		if r.stdout != "2 False\n" {
+		if r.stdout != "2 False False\n" {
 			t.Errorf("%v: the session has %q", signal, r.stdout)
 		}
 		if left, err := filepath.Glob(filepath.Join(dir, "sessions", "ses_*")); err != nil || len(left) > most {
@@ -177,8 +198,13 @@ func TestTriesOutliveAKilledServer(t *testing.T) {
 	if err != nil || printed(all) != "2 44 44\n" {
 		t.Errorf("the session has %q, %v", printed(all), err)
 	}
-	var sessions struct{ Items []struct{ ID string } }
-	if s.must("GET", "/api/v1/sessions", nil, &sessions); len(sessions.Items) != 1 {
-		t.Errorf("sessions are left: %+v", sessions.Items)
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) { // the forks are removed when the turn's end is recorded
+		var sessions struct{ Items []struct{ ID string } }
+		if s.must("GET", "/api/v1/sessions", nil, &sessions); len(sessions.Items) == 1 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("sessions are left: %+v", sessions.Items)
+		}
 	}
 }

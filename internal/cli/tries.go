@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"net/http"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"cove/internal/auth"
 	"cove/internal/client"
 	"cove/internal/hub"
+	"cove/internal/interpreter"
 	"cove/internal/lang"
 	"cove/internal/model"
 	"cove/internal/named"
@@ -122,8 +125,13 @@ func (t *talking) inTries(i *interruption, inputs []input, out *outFolder, use f
 	if g := s.from; g != nil {
 		r.conversation, r.parent = g.conversation.ID, g.parent
 	}
-	defer func() { err = errors.Join(err, s.settle(i, r, inputs, live)) }()
-	defer context.AfterFunc(i.hard, s.abandon)()
+	defer func() {
+		if i.leave.Err() != nil && t.outlives { // it was about the beginning
+			i = t.p.interruptible(context.Background())
+			defer i.stop()
+		}
+		err = errors.Join(err, s.settle(i, inputs, live))
+	}()
 	if err := sendInputs(i.soft, c, s.id, inputs, live); err != nil {
 		return 0, err
 	}
@@ -131,7 +139,7 @@ func (t *talking) inTries(i *interruption, inputs []input, out *outFolder, use f
 		return 0, err
 	}
 	out.live = live
-	return use(&triesTalker{remoteTalker: r, talking: t, models: h.models})
+	return use(&triesTalker{remoteTalker: r, talking: t, models: h.models, session: s})
 }
 
 // progress is where it is said what makes a session ready.
@@ -172,6 +180,10 @@ type tried struct {
 	kept bool       // it is the conversation's, and stays
 	from *goingOn   // the conversation that goes on, or nil
 	head named.Info // of the session with the name as the copy was made; zero where there was none
+
+	used         bool   // a question was answered, or the user has changed something
+	first        string // the first turn that was answered
+	conversation string // of the last one
 }
 
 // open finds the session, or makes it.
@@ -226,22 +238,22 @@ func (s *tried) abandon() {
 }
 
 // settle saves what the answers have made, for the session with the name or for --continue. When that fails, the copy stays and is named.
-func (s *tried) settle(i *interruption, r *remoteTalker, inputs []input, live *terminal.Live) error {
+func (s *tried) settle(i *interruption, inputs []input, live *terminal.Live) error {
 	ctx, cancel := context.WithTimeout(context.Background(), saveTimeout)
 	defer cancel()
 	defer context.AfterFunc(i.hard, func() { time.AfterFunc(hurriedSave, cancel) })()
 	live.Await(lang.Text("saving the session"))
 	defer live.Over()
 	h := s.h.records.Hub
-	if r.last != "" {
-		if err := s.save(ctx, h, r.last); err != nil {
+	if s.used {
+		if err := s.save(ctx, h); err != nil {
 			return problem.New(problem.SessionUnsaved, "what the answer has made is not in the session: "+message(err)).WithHint("it is in session " + s.id + ": cove run --session " + s.id)
 		}
-		if err := s.note(ctx, h, r.conversation, inputs); err != nil {
+		if err := s.note(ctx, h, inputs); err != nil {
 			return err
 		}
 	}
-	if s.kept && (r.last != "" || s.from != nil && !s.from.fresh) {
+	if s.kept && (s.used || s.from != nil && !s.from.fresh) {
 		return nil
 	}
 	if err := h.DeleteSession(ctx, auth.Local(), s.id); err != nil && problem.Of(err).Kind != problem.NotFound && i.hard.Err() == nil {
@@ -250,8 +262,8 @@ func (s *tried) settle(i *interruption, r *remoteTalker, inputs []input, live *t
 	return nil
 }
 
-// save has the session that goes on have what the turn and those before it have made.
-func (s *tried) save(ctx context.Context, h *hub.Hub, turn string) error {
+// save has the session that goes on have what was made.
+func (s *tried) save(ctx context.Context, h *hub.Hub) error {
 	switch {
 	case s.kept:
 		return h.ReleaseSession(ctx, auth.Local(), s.id)
@@ -259,14 +271,17 @@ func (s *tried) save(ctx context.Context, h *hub.Hub, turn string) error {
 		return nil
 	}
 	now, err := s.p.store(s.cfg).Look(s.Session)
-	if err == nil && now.Head.Snapshot != s.head.Head.Snapshot && !s.Quiet {
+	if err == nil && !now.Used.Equal(s.head.Used) && !s.Quiet {
 		notef(s.p.Err, "another command has changed session %s meanwhile; `cove session undo %s` goes back to that", s.Session, s.Session)
 	}
-	return h.StoreAs(ctx, auth.Local(), s.id, s.Session, turn)
+	return h.StoreAs(ctx, auth.Local(), s.id, s.Session, s.first)
 }
 
 // note has the conversation remember what --continue needs.
-func (s *tried) note(ctx context.Context, h *hub.Hub, conversation string, inputs []input) error {
+func (s *tried) note(ctx context.Context, h *hub.Hub, inputs []input) error {
+	if s.conversation == "" {
+		return nil
+	}
 	meta := s.meta(inputs, s.from)
 	change := hub.ConversationChange{Edit: func(all map[string]string) (map[string]string, error) {
 		if all == nil {
@@ -278,7 +293,7 @@ func (s *tried) note(ctx context.Context, h *hub.Hub, conversation string, input
 	if s.kept {
 		change.Session = &s.id
 	}
-	_, err := h.ChangeConversation(ctx, auth.Local(), conversation, change)
+	_, err := h.ChangeConversation(ctx, auth.Local(), s.conversation, change)
 	return err
 }
 
@@ -286,7 +301,35 @@ func (s *tried) note(ctx context.Context, h *hub.Hub, conversation string, input
 type triesTalker struct {
 	*remoteTalker
 	*talking
-	models *chosenModel
+	models  *chosenModel
+	session *tried
+}
+
+func (t *triesTalker) Ask(ctx context.Context, prompt string) iter.Seq2[interpreter.Event, error] {
+	return func(yield func(interpreter.Event, error) bool) {
+		for e, err := range t.remoteTalker.Ask(ctx, prompt) {
+			if _, answered := e.(interpreter.Answer); answered && err == nil {
+				t.session.used, t.session.first, t.session.conversation = true, cmp.Or(t.session.first, t.last), t.conversation
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+func (t *triesTalker) Guard(hard context.Context) func() bool {
+	return context.AfterFunc(hard, t.session.abandon)
+}
+
+func (t *triesTalker) Put(ctx context.Context, inputs []input) error {
+	t.session.used = true
+	return t.remoteTalker.Put(ctx, inputs)
+}
+
+func (t *triesTalker) Runner() runner {
+	t.session.used = true
+	return t.remoteTalker.Runner()
 }
 
 func (t *triesTalker) Use(ctx context.Context, name string) (string, error) {

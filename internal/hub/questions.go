@@ -222,24 +222,34 @@ func (h *Hub) changeQuestion(ctx context.Context, who auth.Principal, conversati
 		n.Files, n.Names = c.Files, nil
 	}
 	n.Model = *cmp.Or(c.Model, &n.Model)
+	again := ""
+	if n.Tries != nil && n.Tries.Again != "" { // what had been answered was another question
+		tries := *n.Tries
+		again, tries.Again = tries.Again, ""
+		n.Tries = &tries
+	}
 	if err = mayStart(who, n); err == nil {
 		err = h.checkQuestion(ctx, who, &q, n)
 	}
 	if err != nil {
 		return Question{}, err
 	}
-	return h.o.Store.UpdateQuestion(ctx, who.Project, conversation, id, func(row *Question) error {
+	changed, err := h.o.Store.UpdateQuestion(ctx, who.Project, conversation, id, func(row *Question) error {
 		if !row.Changed.Equal(list[at].Changed) {
 			return problem.New(problem.QuestionChanged, "the question was changed by another request meanwhile").WithHint("read the queue, and change it again")
 		}
-		changed := h.now()
-		if !changed.After(row.Changed) {
-			changed = row.Changed.Add(time.Microsecond)
+		at := h.now()
+		if !at.After(row.Changed) {
+			at = row.Changed.Add(time.Microsecond)
 		}
-		row.User, row.Key, row.Scopes, row.Turn, row.Files, row.Size, row.Changed = who.User, who.Key, who.Scopes, q.Turn, q.Files, q.Size, changed
+		row.User, row.Key, row.Scopes, row.Turn, row.Files, row.Size, row.Changed = who.User, who.Key, who.Scopes, q.Turn, q.Files, q.Size, at
 		row.Held, row.Again = nil, time.Time{}
 		return nil
 	})
+	if err == nil {
+		h.forgetTries(who.Project, conversation, again)
+	}
+	return changed, err
 }
 
 // reworded returns what a client says with other words, and its pictures.
@@ -265,11 +275,16 @@ func (h *Hub) DeleteQuestion(ctx context.Context, who auth.Principal, conversati
 	if err == nil {
 		_, err = h.o.Store.Conversation(ctx, who.Project, conversation)
 	}
+	again := ""
+	if err == nil {
+		again, err = h.triesOfQuestion(ctx, who.Project, conversation, id)
+	}
 	if err == nil {
 		err = h.o.Store.DeleteQuestion(ctx, who.Project, conversation, id)
 	}
 	h.audit(ctx, who, "question.delete", conversation, id, err)
 	if err == nil {
+		h.forgetTries(who.Project, conversation, again)
 		h.askLater(who.Project, conversation) // what was behind one that was held
 	}
 	return err

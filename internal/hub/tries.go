@@ -74,6 +74,8 @@ const (
 // check returns what is wrong with asking for tries.
 func (t *Tries) check(n NewTurn) error {
 	switch {
+	case t == nil:
+		return nil
 	case t.Number < 2 || t.Number > MostTries:
 		return problem.New(problem.TurnInvalid, fmt.Sprintf("a question has 2 to %d tries", MostTries))
 	case len(t.Models) > t.Number:
@@ -85,8 +87,46 @@ func (t *Tries) check(n NewTurn) error {
 	case n.Hidden:
 		return problem.New(problem.TurnInvalid, "a turn with tries is stored")
 	case n.Approval == ApprovalAlways || n.Decide != nil:
-		return problem.New(problem.TurnInvalid, "code that waits for approval is not tried several times").WithHint("ask once, or without approval")
+		return errTriesAsk()
 	}
+	for _, m := range n.Input {
+		if slices.ContainsFunc(m.Content, func(c model.Content) bool { _, is := c.(model.ToolResult); return is }) {
+			return problem.New(problem.TurnInvalid, "results are for the turn that waits for them, and are not tried several times").WithHint("send the results alone")
+		}
+	}
+	return nil
+}
+
+func errTriesAsk() error {
+	return problem.New(problem.TurnInvalid, "code that waits for approval is not tried several times").WithHint("ask once, or without approval")
+}
+
+// planTries checks what the tries need before the first one begins, and has the turn remember what it takes to be asked again: without what the session has already, and without secrets.
+func (h *Hub) planTries(ctx context.Context, p *plan, n NewTurn) error {
+	if n.Tries == nil {
+		return nil
+	}
+	for _, name := range n.Tries.Models {
+		m, err := h.openModel(ctx, name)
+		if err == nil {
+			err = interpreter.Check(m, p.spec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if code := n.Tries.Check; code != "" {
+		err := h.screen(ctx, &Execution{Project: p.who.Project, Key: p.who.Key, Code: code}, false)
+		if problem.Has(err, problem.CodeUnapproved) {
+			err = problem.New(problem.CodeRefused, "the rules for code do not let the check run unseen: "+problem.Of(err).Message).WithHint("ask without a check, or with another one")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	n.Network, n.Root, n.Once, n.Foreign = nil, false, "", nil
+	p.turn.ID = cmp.Or(n.Tries.Again, p.turn.ID)
+	p.turn.Tries = &TurnTries{Number: n.Tries.Number, Request: &Asked{Turn: n, Scopes: p.who.Scopes}}
 	return nil
 }
 
@@ -110,12 +150,10 @@ func (h *Hub) tryTurn(p *plan, l *liveTurn) (interpreter.Answer, error) {
 	ctx, stop := context.WithCancelCause(p.work)
 	defer stop(nil)
 	from := h.now()
+	if err := h.untakeState(ctx, p); err != nil {
+		return interpreter.Answer{}, err
+	}
 	tries, ended, err := h.beginTries(ctx, p)
-	defer func() {
-		for _, t := range tries {
-			h.dropTries(ctx, p.turn.Project, t.turn)
-		}
-	}()
 	var over []*try
 	for err == nil && len(over) < len(tries) && !p.decided(over) {
 		t := <-ended
@@ -126,6 +164,10 @@ func (h *Hub) tryTurn(p *plan, l *liveTurn) (interpreter.Answer, error) {
 	for len(over) < len(tries) {
 		over = append(over, <-ended)
 	}
+	for _, t := range over {
+		p.forks = append(p.forks, t.turn)
+		p.took(t.turn.Usage, t.turn.Cost)
+	}
 	if err == nil {
 		err = context.Cause(p.work)
 	}
@@ -133,21 +175,23 @@ func (h *Hub) tryTurn(p *plan, l *liveTurn) (interpreter.Answer, error) {
 		return interpreter.Answer{}, err
 	}
 	slices.SortFunc(over, func(a, b *try) int { return a.place - b.place })
-	var all model.Usage
-	for _, t := range over {
-		all = all.Plus(t.turn.Usage)
-		if c := t.turn.Cost; p.cost.Currency == "" || c.Currency == p.cost.Currency {
-			p.cost = model.Cost{Amount: p.cost.Amount + c.Amount, Currency: cmp.Or(p.cost.Currency, c.Currency)}
-		}
-	}
 	chosen, about := h.choose(p, over)
 	if chosen == nil {
 		return interpreter.Answer{}, over[0].err
 	}
+	about.Request = p.turn.Tries.Request // until the turn has ended
 	p.turn.Tries = &about
 	answer, err := h.settleTries(p, l, chosen, from)
-	answer.Usage = all
+	answer.Usage = p.used
 	return answer, err
+}
+
+// took adds to what a turn's tries took.
+func (p *plan) took(u model.Usage, c model.Cost) {
+	p.used = p.used.Plus(u)
+	if p.cost.Currency == "" || c.Currency == p.cost.Currency {
+		p.cost = model.Cost{Amount: p.cost.Amount + c.Amount, Currency: cmp.Or(p.cost.Currency, c.Currency)}
+	}
 }
 
 // told is a try that has ended, in a line for people.
@@ -181,15 +225,17 @@ func (h *Hub) beginTries(ctx context.Context, p *plan) ([]*try, <-chan *try, err
 	}
 	var all []*try
 	ended := make(chan *try, p.tries.Number)
+	for _, t := range earlier {
+		ended <- t
+		all = append(all, t)
+	}
 	for place := 1; place <= p.tries.Number; place++ {
-		t := earlier[place]
-		if t == nil {
-			t = &try{place: place}
-			if err := h.beginTry(ctx, p, t, ended); err != nil {
-				return all, ended, err
-			}
-		} else {
-			ended <- t
+		if earlier[place] != nil {
+			continue
+		}
+		t := &try{place: place}
+		if err := h.beginTry(ctx, p, t, ended); err != nil {
+			return all, ended, err
 		}
 		all = append(all, t)
 	}
@@ -203,15 +249,12 @@ func (h *Hub) beginTry(ctx context.Context, p *plan, t *try, ended chan<- *try) 
 	q := &plan{who: who, model: p.model, spec: p.spec, work: ctx, end: func() {}, looks: p.looks, alone: true, unheard: true}
 	if names := p.tries.Models; len(names) > 0 {
 		m, err := h.openModel(ctx, names[(t.place-1)%len(names)])
-		if err == nil {
-			err = interpreter.Check(m, q.spec)
-		}
 		if err != nil {
 			return err
 		}
 		q.model, q.spec.Context = m, h.about(m.Name()).Context
 	}
-	row, err := h.forkSession(ctx, who, p.turn.Session, NewSession{})
+	row, err := h.forkSession(ctx, who, p.turn.Session, NewSession{Life: h.forkLife()})
 	if err != nil {
 		return err
 	}
@@ -232,6 +275,15 @@ func (h *Hub) beginTry(ctx context.Context, p *plan, t *try, ended chan<- *try) 
 		}
 	}()
 	return nil
+}
+
+// forkLife is how long a fork for a try lives at most: it is removed when its turn has ended, unless everything that would do so was killed.
+func (h *Hub) forkLife() time.Duration {
+	const most = 24 * time.Hour
+	if life := h.o.Limits.Life; life > 0 {
+		return min(life, most)
+	}
+	return most
 }
 
 // assess runs the check in the session of a try, and saves the session as the try has left it.
@@ -270,17 +322,26 @@ finally:
 
 // passes runs a check.
 func (h *Hub) passes(ctx context.Context, p *plan, t *try, code string) (bool, error) {
-	text := fmt.Sprintf(checking, literal(code), literal(t.answer.Text))
-	passed := false
+	if err := h.mayRun(ctx, p.who.Project, p.who.Key); err != nil {
+		return false, err
+	}
+	req := kernel.Request{Code: fmt.Sprintf(checking, literal(code), literal(t.answer.Text)), Mode: kernel.Cell, Unnumbered: true, Timeout: h.o.Turns.Execution}
+	var done kernel.Done
 	who := p.who
 	who.Scopes = nil
-	_, err := h.RunExecution(ctx, who, t.turn.Session, kernel.Request{Code: text, Mode: kernel.Cell, Unnumbered: true, Timeout: h.o.Turns.Execution}, func(e Event) error {
-		if done, ok := e.(kernel.Done); ok {
-			passed = done.Outcome == kernel.OutcomeOK
-		}
-		return nil
-	})
-	return passed, err
+	err := Patiently(ctx, func() error {
+		_, err := h.RunExecution(ctx, who, t.turn.Session, req, func(e Event) error {
+			if d, ok := e.(kernel.Done); ok {
+				done = d
+			}
+			return nil
+		})
+		return err
+	}, problem.QuotaExecutions, problem.QueueFull)
+	if err == nil && done.Lost != kernel.LostNothing {
+		err = problem.New(problem.TurnInvalid, "the check ended the try's Python, and its variables are gone")
+	}
+	return done.Outcome == kernel.OutcomeOK, err
 }
 
 // literal is a text as a literal of Python: JSON's are.
@@ -291,7 +352,11 @@ func literal(text string) string {
 
 // settleTries has the turn's session go on from the state of the chosen try, and the turn have its events.
 func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (interpreter.Answer, error) {
-	if err := h.takeState(p.work, p.turn, chosen.turn.Session, from); err != nil {
+	if err := context.Cause(p.work); err != nil {
+		return interpreter.Answer{}, err
+	}
+	ctx := context.WithoutCancel(p.work) // when the session has the state, the turn has the answer
+	if err := h.takeState(ctx, p.turn, chosen.turn.Session, from); err != nil {
 		return interpreter.Answer{}, err
 	}
 	told := []interpreter.Notice{{Text: p.turn.Tries.told(chosen)}}
@@ -299,30 +364,46 @@ func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (in
 		told = []interpreter.Notice{{Text: "No try passed the check."}, told[0]}
 	}
 	for _, notice := range told {
-		if err := h.publish(p.work, p, l, notice, "", 0); err != nil {
+		if err := h.publish(ctx, p, l, notice, "", 0); err != nil {
 			return interpreter.Answer{}, err
 		}
 	}
 	const atOnce, room = 200, 4 << 20
 	for after := int64(0); ; {
-		events, err := h.o.Store.Events(p.work, chosen.turn.ID, "", after, atOnce, room)
+		events, err := h.o.Store.Events(ctx, chosen.turn.ID, "", after, atOnce, room)
 		if err != nil || len(events) == 0 {
 			return chosen.answer, err
 		}
 		for _, e := range events {
 			after = e.Seq
 			event, err := transcript.ParseTurnEvent(e.Body)
-			if err != nil {
-				return interpreter.Answer{}, err
+			if _, end := event.(interpreter.Answer); end || err != nil || event == nil {
+				continue // what is missing there is missing here
 			}
-			if _, end := event.(interpreter.Answer); end || event == nil {
-				continue
-			}
-			if err := h.publish(p.work, p, l, event, e.Part, e.Step); err != nil {
+			if err := h.publish(ctx, p, l, event, e.Part, e.Step); err != nil {
 				return interpreter.Answer{}, err
 			}
 		}
 	}
+}
+
+// errTaken is the reason of code that waited in a session which goes on from the state of a try.
+var errTaken = problem.New(problem.GivenUp, "the session went on from another state while the code waited")
+
+// untakeState returns a session to before the state of a try was taken, by a server that died before it recorded the turn's end.
+func (h *Hub) untakeState(ctx context.Context, p *plan) error {
+	if p.tries.Again == "" {
+		return nil
+	}
+	row, err := h.o.Store.Session(ctx, p.turn.Project, p.turn.Session)
+	if err != nil {
+		return err
+	}
+	err = h.pause(ctx, row.Project, row.ID, func() error { return h.returnPaused(ctx, row, p.turn.ID) })
+	if problem.Has(err, problem.PointUnknown) {
+		return nil // it was not
+	}
+	return err
 }
 
 // takeState has a turn's session go on from the state of another one.
@@ -337,6 +418,7 @@ func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.T
 			if err != nil {
 				return withoutCommands(err)
 			}
+			h.loseParked(t.Session, errTaken)
 			return h.persist(ctx, func(ctx context.Context) error {
 				lost, err := h.rollback(ctx, row, from, "a turn with tries went on from the state before")
 				if err != nil {
@@ -347,7 +429,7 @@ func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.T
 						return sessionGone()
 					}
 					s.State, s.Reason, s.Saved, s.Disk, s.Executions = SessionPaused, "", info.Head.Saved, info.Disk, info.Head.Executions
-					if len(lost.Executions) > 0 {
+					if before := row.Rollback; len(lost.Executions) > 0 && (before == nil || len(lost.Executions) > len(before.Executions)) {
 						s.Rollback = lost // other code ran in the session meanwhile
 					}
 					return nil

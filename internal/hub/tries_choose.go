@@ -93,7 +93,9 @@ func (h *Hub) vote(p *plan, groups [][]*try) *try {
 		case model.TextDelta:
 			reply += part.Text
 		case model.Finish:
-			h.spend(p.work, p.who, used(part.Usage, h.about(p.model.Name()).Cost(part.Usage)))
+			cost := h.about(p.model.Name()).Cost(part.Usage)
+			h.spend(p.work, p.who, used(part.Usage, cost))
+			p.took(part.Usage, cost)
 		}
 	}
 	numbers := agree.Numbers(reply)

@@ -3,6 +3,7 @@ package hub
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"cove/internal/ident"
 	"cove/internal/interpreter"
@@ -84,4 +85,53 @@ func (h *Hub) askTriesAgain(ctx context.Context, t Turn) error {
 	}
 	q.Size = int64(len(text))
 	return h.o.Store.UndoTurn(ctx, t, q)
+}
+
+// recoverTries has a turn with tries, of a process that died, asked again, or ends it.
+func (h *Hub) recoverTries(ctx context.Context, t Turn) error {
+	again, err := h.asksTriesAgain(ctx, t)
+	switch {
+	case err != nil:
+		return err
+	case again:
+		return h.askTriesAgain(ctx, t)
+	}
+	return h.loseTries(ctx, t)
+}
+
+// asksTriesAgain says whether a turn with tries, of a process that died, is asked again: by the server that has its session, or by that one later, when a command finds it.
+func (h *Hub) asksTriesAgain(ctx context.Context, t Turn) (bool, error) {
+	row, err := h.o.Store.Session(ctx, t.Project, t.Session)
+	if problem.Is(err, problem.NotFound) {
+		return false, nil
+	}
+	return (row.Home == h.home()) == h.asksQuestions(), err
+}
+
+// triesOfQuestion returns the id of the turn that a question in a queue was, if tries of that are kept for it.
+func (h *Hub) triesOfQuestion(ctx context.Context, project, conversation, id string) (turn string, err error) {
+	list, err := h.o.Store.Questions(ctx, project, conversation)
+	for _, q := range list {
+		if q.ID == id && q.Turn.Tries != nil {
+			turn = q.Turn.Tries.Again
+		}
+	}
+	return turn, err
+}
+
+// forgetTries removes, later, the tries of a turn ("": none) with their sessions.
+func (h *Hub) forgetTries(project, conversation, turn string) {
+	if turn == "" {
+		return
+	}
+	h.spawn(func(ctx context.Context) {
+		tries, err := h.triesOf(ctx, project, conversation, turn)
+		for _, t := range tries {
+			h.dropTries(ctx, project, t)
+			err = errors.Join(err, h.o.Store.DeleteTurn(ctx, project, t.ID))
+		}
+		if err != nil {
+			h.log.WarnContext(ctx, "tries of a question that is gone were not removed", "turn", turn, "error", err)
+		}
+	})
 }

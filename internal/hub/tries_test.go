@@ -95,9 +95,10 @@ func TestTries(t *testing.T) {
 			t.Errorf("a try is %+v", one)
 		}
 		if one.IsTry() {
-			if _, err := l.Session(t.Context(), who, one.Session); err == nil {
-				t.Errorf("the session of try %d is there", one.Tries.Place)
-			}
+			synced(t, func() bool { // it is removed when the turn's end is recorded
+				_, err := l.Session(t.Context(), who, one.Session)
+				return problem.Has(err, problem.SessionNotFound)
+			})
 		}
 	}
 	next := l.ask(who, hub.NewTurn{Conversation: turn.Conversation, Input: input("Go on")})
@@ -113,6 +114,13 @@ func TestTries(t *testing.T) {
 	if got, _ := l.run(who, turn.Session, "recall"); fmt.Sprint(got) != "[base]" {
 		t.Errorf("before the turn the session had %q", got)
 	}
+	if err := l.DeleteTurn(t.Context(), who, turn.ID); err != nil {
+		t.Fatal(err)
+	}
+	synced(t, func() bool { // its tries go with it
+		left, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{})
+		return err == nil && len(left.Items) == 2
+	})
 }
 
 // TestTriesThatDiffer has the model vote where no answers agree, and the first answer taken where that does not say.
@@ -195,20 +203,5 @@ func TestTriesOutliveTheirServer(t *testing.T) {
 		if _, err := n.Session(t.Context(), who, fork); err == nil {
 			t.Errorf("the session %s of a try is left", fork)
 		}
-	}
-}
-
-// TestTriesAreNotAsked: where the rules for code would have a person look at it, the code of a try does not run, since nobody follows a try.
-func TestTriesAreNotAsked(t *testing.T) {
-	t.Parallel()
-	l, _, _ := newChoir(t, map[string][]line{"": nil, "one": tried(seriousCode, "It is 42."), "two": tried(seriousCode, "It is 42.")}, func(o *hub.Options) {
-		o.Quotas = func(_ context.Context, project, _ string) (*hub.Quota, *hub.Quota, error) {
-			return &hub.Quota{Code: &hub.CodeRules{Policy: hub.CodePolicy(project)}}, nil, nil
-		}
-	})
-	turn := l.ask(someone("ask"), hub.NewTurn{Input: input("What is the total?"), Source: "test", Tries: &hub.Tries{Number: 2, Models: []string{"one", "two"}}})
-	events, err := l.hear(someone("ask"), turn.ID)
-	if err != nil || !slices.ContainsFunc(events, func(n hub.Numbered[hub.TurnEvent]) bool { _, ok := n.Event.(interpreter.Refused); return ok }) {
-		t.Errorf("%+v, %v", events, err)
 	}
 }

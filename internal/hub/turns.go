@@ -197,7 +197,9 @@ func (h *Hub) DeleteTurn(ctx context.Context, who auth.Principal, id string) err
 	case t.Hidden:
 		err = h.forgetTurn(ctx, t)
 	default:
-		err = h.o.Store.DeleteTurn(ctx, who.Project, id)
+		if err = h.o.Store.DeleteTurn(ctx, who.Project, id); err == nil && t.Tries != nil {
+			h.forgetTries(t.Project, t.Conversation, id)
+		}
 	}
 	h.audit(ctx, who, "turn.delete", id, "", err)
 	return err

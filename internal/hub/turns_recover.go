@@ -22,13 +22,11 @@ func (h *Hub) recoverTurns(ctx context.Context) error {
 		}
 		before = unfinished[0].ID
 		for _, t := range unfinished {
-			switch tries := t.Tries != nil && t.Tries.Request != nil; {
+			switch {
 			case t.Hidden:
 				err = h.forgetTurn(ctx, t)
-			case tries && h.asksQuestions():
-				err = h.askTriesAgain(ctx, t)
-			case tries:
-				err = h.loseTries(ctx, t)
+			case t.Tries != nil && t.Tries.Request != nil:
+				err = h.recoverTries(ctx, t)
 			default:
 				_, err = h.loseTurn(ctx, t)
 			}

@@ -68,7 +68,9 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 	case t.Tries == nil:
 		spent.Turns = 1
 	case t.Tries.Of == "": // each try has counted what it took
-		spent, t.Cost, t.Tries.Request = Usage{Turns: 1}, p.cost, nil
+		about := *t.Tries
+		about.Request = nil
+		spent, t.Usage, t.Cost, t.Tries = Usage{Turns: 1}, p.used, p.cost, &about
 	}
 	h.spend(p.work, p.who, spent)
 	if werr == nil {
@@ -82,6 +84,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, interpreter.Answer, error) {
 		h.log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
 		h.turns.over(l, t)
 	}
+	h.dropTries(p.work, t.Project, p.forks...)
 	h.turnSeen(p.work, t)
 	h.nameConversation(p, t)
 	p.over(err)

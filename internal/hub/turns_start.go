@@ -98,8 +98,10 @@ type plan struct {
 	offer   *offer      // what code may call; nil: nothing
 	resumed *resumption // nil: no code goes on
 	tries   *Tries      // nil: one
-	cost    model.Cost  // of the tries
-	queued  *Question   // that this turn is; nil: it comes from a client
+	forks   []Turn      // the tries whose sessions are removed when the turn's end is recorded
+	used    model.Usage // of the tries and the vote, as the cost
+	cost    model.Cost
+	queued  *Question // that this turn is; nil: it comes from a client
 	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
 	untitled bool
 }
@@ -118,6 +120,9 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan, err error) {
 	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide, queued: n.queued, tries: n.Tries}
+	if err := n.Tries.check(n); err != nil {
+		return nil, err
+	}
 	if p.resumed, err = h.planResumption(ctx, who, &n); err != nil {
 		return nil, err
 	}
@@ -260,11 +265,6 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	if p.resumed != nil {
 		p.spec.Suspended = p.resumed.suspended
 	}
-	if n.Tries != nil {
-		if err := n.Tries.check(n); err != nil {
-			return err
-		}
-	}
 	if err := h.planTools(ctx, p, n); err != nil {
 		return err
 	}
@@ -276,14 +276,10 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
 		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(), Files: files,
 	}
-	if n.Tries != nil {
-		p.turn.ID = cmp.Or(n.Tries.Again, p.turn.ID)
-		p.turn.Tries = &TurnTries{Number: n.Tries.Number, Request: &Asked{Turn: n, Scopes: p.who.Scopes}}
-	}
 	if n.queued != nil {
 		p.turn.Taken = Taken{ID: n.queued.ID, Changed: n.queued.Changed}
 	}
-	return nil
+	return h.planTries(ctx, p, n)
 }
 
 // planConversation finds the conversation and the turn to go on from, or makes up a conversation.
@@ -314,7 +310,9 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 			ID: ident.New(ident.Conversation), Project: p.who.Project, User: p.who.User, Created: p.turn.Created, Used: p.turn.Created, Source: n.Source,
 			Approval: n.Approval,
 		}
-		p.asks = c.Approval == ApprovalAlways
+		if p.asks = c.Approval == ApprovalAlways; p.asks && p.tries != nil {
+			return Conversation{}, Turn{}, errTriesAsk()
+		}
 		if !n.Hidden {
 			c.Title = TitleOf(p.turn.Prompt)
 			p.untitled = c.Source == sourceWeb
@@ -330,7 +328,9 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 		return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the conversation runs code without approval").
 			WithHint("change the conversation first, or begin another one")
 	}
-	p.turn.Conversation, p.asks = c.ID, c.Approval == ApprovalAlways
+	if p.turn.Conversation, p.asks = c.ID, c.Approval == ApprovalAlways; p.asks && p.tries != nil {
+		return Conversation{}, Turn{}, errTriesAsk()
+	}
 	if p.asks && n.heard && !n.NoPython {
 		return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the conversation's code waits for approval, which takes a server").
 			WithHint("go on in it through the server that it belongs to, or change its approval there")

@@ -142,9 +142,15 @@ func take(ctx context.Context, q queryer, t hub.Turn) error {
 // UndoTurn implements hub.QuestionStore.
 func (s *Store) UndoTurn(ctx context.Context, t hub.Turn, x hub.Question) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
-		if err := s.deleteTurn(ctx, q, t.Project, t.ID); problem.Is(err, problem.NotFound) {
-			return nil
-		} else if err != nil {
+		if _, err := q.ExecContext(ctx, "UPDATE conversations SET turns = turns WHERE id = $1", t.Conversation); err != nil { // locks it
+			return err
+		}
+		mine := false // or another process has taken it over, and may have begun it again
+		err := q.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM turns WHERE id = $1 AND project = $2 AND unfinished = 1 AND owner = $3)", t.ID, t.Project, t.Owner).Scan(&mine)
+		if err != nil || !mine {
+			return err
+		}
+		if err := s.deleteTurn(ctx, q, t.Project, t.ID); err != nil {
 			return err
 		}
 		return insert(ctx, q, "questions", questionFields(&x), "")

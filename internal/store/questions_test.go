@@ -127,6 +127,12 @@ func TestATurnTakesItsQuestion(t *testing.T) {
 		if got := queue(t, s, "cnv_1"); got != "qst_2 " {
 			t.Errorf("left are %s", got)
 		}
+		taken := asked
+		taken.Owner = "own_another"
+		must(t, s.UndoTurn(ctx, taken, changed)) // which is not the turn of that process
+		if got := queue(t, s, "cnv_1"); got != "qst_2 " {
+			t.Errorf("another process's turn is undone: %s", got)
+		}
 		must(t, s.UndoTurn(ctx, asked, changed))
 		must(t, s.UndoTurn(ctx, asked, changed)) // and not twice
 		if got := queue(t, s, "cnv_1"); got != "qst_1 qst_2 " {

@@ -172,8 +172,10 @@ func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []stream.Event)
 		if !first || err != nil {
 			return err
 		}
-		if err := addAnswer(ctx, q, t); err != nil {
-			return err
+		if !t.IsTry() { // the turn that asked has what its tries took
+			if err := addAnswer(ctx, q, t); err != nil {
+				return err
+			}
 		}
 		return addTexts(ctx, q, texts)
 	})

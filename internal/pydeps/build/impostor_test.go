@@ -129,7 +129,7 @@ func TestBelievesNothing(t *testing.T) {
 		"a newer wheel":      {orders{Answer: good, Files: []string{"out/x-1.1-py3-none-any.whl"}}, "build_failed", "a wheel of another package"},
 		"an odd name":        {orders{Answer: good, Files: []string{"out/x-1.0-\x1b[31m.whl"}}, "build_failed", "not the name of a wheel"},
 		"a link":             {orders{Answer: good, Files: []string{"out/x-1.0-py3-none-any.whl -> /etc/passwd"}}, "build_failed", "could not be read"},
-		"a link of folders":  {orders{Answer: good, Files: []string{"trap/x-1.0-py3-none-any.whl", "out -> trap"}}, "build_failed", "could not be read"},
+		"a link of folders":  {orders{Answer: good, Files: []string{"/tmp/trap/x-1.0-py3-none-any.whl", "out -> /tmp/trap"}}, "build_failed", "could not be read"},
 		"a pipe":             {orders{Answer: good, Files: []string{"out/x-1.0-py3-none-any.whl|"}}, "build_failed", "could not be read"},
 		"a folder":           {orders{Answer: good, Files: []string{"out/x-1.0-py3-none-any.whl/"}}, "build_failed", "could not be read"},
 	} {

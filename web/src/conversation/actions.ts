@@ -17,14 +17,18 @@ interface More {
 
 export type Approval = 'never' | 'always'
 
-const bodyOf = (question: Question) => ({
+const bodyOf = (question: Question, approval?: Approval) => ({
   prompt: question.text,
   source: 'web' as const,
   ...(question.files.length ? { files: question.files.map((f) => f.id) } : {}),
   ...(question.model ? { model: question.model } : {}),
   ...(preferences().checks ? { check: true } : {}),
-  ...(preferences().tries > 1 ? { tries: { number: preferences().tries } } : {}),
+  // Code that waits for its person is not tried several times.
+  ...(preferences().tries > 1 && approval !== 'always' ? { tries: { number: preferences().tries } } : {}),
 })
+
+const approvalOf = (conversation?: string) =>
+  conversation ? queries.getQueryData<Conversation>(['conversation', conversation])?.approval : undefined
 
 /** What was put before is on the server before what is put next: its order is that of coming. */
 let putting: Promise<unknown> = Promise.resolve()
@@ -34,7 +38,7 @@ export async function putQuestion(question: Question, conversation: string) {
   await changing.get(conversation)
   const request = {
     params: { path: { conversation }, header: once() },
-    body: bodyOf(question),
+    body: bodyOf(question, approvalOf(conversation)),
   }
   const put = putting.then(() => insist(() => data(client.POST('/conversations/{conversation}/queue', request))))
   putting = put.catch(() => {})
@@ -46,7 +50,7 @@ export async function putQuestion(question: Question, conversation: string) {
 export async function askQuestion(question: Question, conversation?: string, more: More = {}): Promise<Turn> {
   if (conversation) await changing.get(conversation)
   const headers = once()
-  const body = { ...bodyOf(question), ...more }
+  const body = { ...bodyOf(question, more.approval ?? approvalOf(conversation)), ...more }
   const query = { background: true }
   const turn = (await insist(() =>
     conversation
