@@ -17,6 +17,7 @@ STRING_METHODS = {
     "find", "isdigit", "isalpha", "isnumeric", "count", "removeprefix", "removesuffix",
 }
 MUTATORS = {"append", "extend", "insert", "remove", "pop", "clear", "add", "update", "discard", "sort", "reverse"}
+UNHASHABLE = {"list", "set", "array", "series", "frame"}  # what no set can hold, which is the advice for what is searched in a list
 SHORT = 8  # elements of a list that is written out: to look through so few is fast
 
 ADVICE = {
@@ -578,7 +579,7 @@ class Finder(ast.NodeVisitor):
             within = node.comparators[0]
             loop = self.loops[-1]
             searched = isinstance(within, ast.Name) and self.kind(within) == "list" and within.id not in loop.stored | loop.targets | self.changing \
-                and names_in(node.left) & (loop.targets | loop.stored)
+                and names_in(node.left) & (loop.targets | loop.stored) and self.kind(node.left) not in UNHASHABLE
             if searched and within.id in loop.grown - loop.shrunk:
                 self.report("slow-list-grown", node, "note")
             elif searched and within.id not in loop.changed and within.id not in self.short:
