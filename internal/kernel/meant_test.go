@@ -23,6 +23,8 @@ class Odd(KeyError):
 def nested(d): return d["bannana"]
 `)
 	const missing = "the sandbox has no network, and "
+	const system = "; whoever runs cove brings it with packages.system = "
+	const ghostscript = "Ghostscript is not here; pypdf and pikepdf merge, split and compress PDFs, and pypdfium2 draws their pages" + system + "[\"ghostscript\"]"
 	const columns = "The columns are: 'region', 'revenue', 'order date'"
 	for _, c := range []struct{ code, last, hint string }{
 		{"revnue", "NameError: name 'revnue' is not defined. Did you mean: 'revenue'?", ""},
@@ -52,7 +54,7 @@ def nested(d): return d["bannana"]
 		{"pd.to_datetime('x')", "", ""},
 		{"frame['region'].astype(float)", "ValueError", ""},
 		{"{}['x']", "KeyError", ""},
-		{"raise ImportError('libGL.so.1: cannot open shared object file: No such file or directory')", "libGL.so.1", "libGL.so.1 is a library of the system, which the sandbox has from the machine that it runs on: apt install libgl1 there"},
+		{"raise ImportError('libGL.so.1: cannot open shared object file: No such file or directory')", "libGL.so.1", "libGL.so.1 is a library of the system, which the sandbox has from the machine that it runs on" + system + "[\"libgl1\"]"},
 		{"import ctypes\nctypes.CDLL('libnowhere-2.so.7')", "libnowhere-2.so.7", "libnowhere-2.so.7 is a library of the system, which the sandbox has from the machine that it runs on; install it there"},
 		{"raise ImportError('libcuda.so.1: cannot open shared object file: No such file or directory')", "libcuda", "libcuda.so.1 belongs to NVIDIA's drivers, and the sandbox has no GPU: use the package's build for CPUs"},
 		{"open('no such file')", "FileNotFoundError", ""},
@@ -60,9 +62,20 @@ def nested(d): return d["bannana"]
 		{"open('here.csv', 'w').close()\npd.read_csv('/Users/ann/Desktop/here.csv')", "FileNotFoundError", "the file is in the working directory: open it as 'here.csv'"},
 		{"with pd.ExcelWriter('s.xlsx') as w:\n    frame.to_excel(w, sheet_name='Detail')\npd.read_excel('s.xlsx', sheet_name='Detial')", "Detial", "Did you mean 'Detail'? The sheets are: 'Detail'"},
 		{"import io\npd.read_csv(io.StringIO('a,b\\n1,2\\n1,2,3,4\\n'))", "ParserError", "line 3 has 4 fields, and the first ones 2: look at the first lines of the file. skiprows= leaves out what stands above the table, sep= names another separator, on_bad_lines='skip' leaves such lines out"},
-		{"import subprocess\nsubprocess.run(['wkhtmltopdf', 'a', 'b'])", "wkhtmltopdf", "wkhtmltopdf is not here; weasyprint.HTML(string=page).write_pdf('file.pdf') makes a PDF of HTML"},
-		{"class ExecutableNotFound(RuntimeError): pass\nraise ExecutableNotFound(\"failed to execute PosixPath('dot'), make sure the Graphviz executables are on your systems' PATH\")", "ExecutableNotFound", "dot, Graphviz's program is not here; networkx with matplotlib draws graphs, and sklearn.tree.plot_tree trees"},
-		{"raise ImportError('Unable to find zbar shared library')", "zbar", "the library zbar is not here; import zxingcpp; zxingcpp.read_barcodes(image) reads barcodes, and cv2.QRCodeDetector QR codes"},
+		{"import subprocess\nsubprocess.run(['wkhtmltopdf', 'a', 'b'])", "wkhtmltopdf", "wkhtmltopdf is not here; weasyprint.HTML(string=page).write_pdf('file.pdf') makes a PDF of HTML" + system + "[\"wkhtmltopdf\"]"},
+		{"class ExecutableNotFound(RuntimeError): pass\nraise ExecutableNotFound(\"failed to execute PosixPath('dot'), make sure the Graphviz executables are on your systems' PATH\")", "ExecutableNotFound", "dot, Graphviz's program is not here; networkx with matplotlib draws graphs, and sklearn.tree.plot_tree trees" + system + "[\"graphviz\"]"},
+		{"raise ImportError('Unable to find zbar shared library')", "zbar", "the library zbar is not here; import zxingcpp; zxingcpp.read_barcodes(image) reads barcodes, and cv2.QRCodeDetector QR codes" + system + "[\"libzbar0\"]"},
+		{"import subprocess\nsubprocess.run(['/usr/bin/gs', '-v'])", "gs", ghostscript},
+		{"import subprocess\nsubprocess.run('cd /tmp && PAPER=a4 gs -v', shell=True, check=True)", "127", ghostscript},
+		{"import subprocess\nsubprocess.run('exit 127', shell=True, check=True)", "127", ""},
+		{"import subprocess\nsubprocess.run('gs || exit 3', shell=True, check=True)", "exit status 3", ""},
+		{"raise RuntimeError('Failed to process string with tex because latex could not be found')", "latex", "LaTeX is not here; matplotlib draws formulas by itself, without text.usetex, and weasyprint makes PDFs of the HTML that pandoc writes" + system +
+			"[\"texlive-latex-recommended\", \"texlive-fonts-recommended\", \"lmodern\", \"cm-super\", \"dvipng\"]"},
+		{"raise NotImplementedError('docx2pdf is not implemented for linux as it requires Microsoft Word to be installed')", "docx2pdf", "Microsoft Word is not here; where LibreOffice is, subprocess.run(['soffice', '--headless', '--convert-to', 'pdf', 'file.docx']) makes a PDF" + system + "[\"libreoffice-writer-nogui\"]"},
+		{"raise FileNotFoundError('\"exiftool\" is not found, on path or as absolute path')", "exiftool", "exiftool is not here; PIL.Image.open('a.jpg').getexif() reads EXIF, and image.save('b.jpg', exif=exif) writes it" + system + "[\"libimage-exiftool-perl\"]"},
+		{"raise ImportError('MagickWand shared library not found.\\nYou probably had not installed ImageMagick library.')", "Magick", "ImageMagick is not here; Pillow and OpenCV change and convert pictures" + system + "[\"imagemagick\"]"},
+		{"raise RuntimeError('cannot import desired renderPM backend rlPyCairo')", "renderPM", "a backend of renderPM is not here; renderPDF.drawToFile(drawing, 'a.pdf') and pypdfium2.PdfDocument('a.pdf')[0].render(scale=2).to_pil() make a picture of the drawing"},
+		{"raise RuntimeError()", "RuntimeError", ""},
 		{"open('tesseract.csv')", "FileNotFoundError", ""},
 		{"raise LookupError(\"Resource punkt_tab not found.\\n  >>> nltk.download('punkt_tab')\")", "nltk.download", missing + "nltk's data punkt_tab is not here; whoever runs cove brings it with: cove data add nltk:punkt_tab"},
 		{"raise OSError(\"[E050] Can't find model 'en_core_web_sm'.\")", "E050", missing + "spacy's data en_core_web_sm is not here; whoever runs cove brings it with: cove data add spacy:en_core_web_sm==3.8.0"},

