@@ -1,6 +1,7 @@
 package names_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -307,6 +308,9 @@ func TestExtras(t *testing.T) {
 	got := names.Resolve("psycopg.rows", python)
 	if got.Distribution != "psycopg" || len(got.Extras) != 1 || got.Extras[0] != "binary" {
 		t.Errorf("psycopg is %+v", got)
+	}
+	if got := names.Resolve("markitdown", python); got.Distribution != "markitdown" || !slices.Contains(got.Extras, "docx") || !slices.Contains(got.Extras, "pdf") {
+		t.Errorf("markitdown is %+v", got)
 	}
 }
 
