@@ -67,7 +67,7 @@ MISSING_PROGRAMS = (
      "weasyprint makes PDFs of HTML, and dataframe_image.export(table, 'a.png', table_conversion='matplotlib') draws a table", ""),
     (("gs",), r"path to ghostscript|ghostscript\b.*(?:not found|not installed)|unable to find ghostscript", "Ghostscript", "pypdf and pikepdf merge, split and compress PDFs, and pypdfium2 draws their pages", "ghostscript"),
     (("pdflatex", "xelatex", "lualatex", "latex", "latexmk", "dvipng"), r"\b(?:pdf|xe|lua)?latex (?:could not be|not) found", "LaTeX",
-     "matplotlib draws formulas by itself, without text.usetex, and weasyprint makes PDFs of the HTML that pandoc writes", "texlive-latex-recommended texlive-fonts-recommended lmodern cm-super dvipng"),
+     "matplotlib draws formulas by itself, without text.usetex, and weasyprint makes PDFs of the HTML that pandoc writes", "texlive-latex-extra texlive-fonts-recommended lmodern cm-super dvipng"),
     (("exiftool",), r"\"exiftool\" is not found", "exiftool", "PIL.Image.open('a.jpg').getexif() reads EXIF, and image.save('b.jpg', exif=exif) writes it", "libimage-exiftool-perl"),
     (("espeak", "espeak-ng"), r"do not have espeak", "eSpeak, which speaks", "no package of the index speaks without such a program or the network", "espeak-ng"),
     (("magick", "convert", "mogrify", "identify"), r"magickwand shared library not found", "ImageMagick", "Pillow and OpenCV change and convert pictures", "imagemagick"),

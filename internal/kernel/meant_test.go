@@ -70,7 +70,7 @@ def nested(d): return d["bannana"]
 		{"import subprocess\nsubprocess.run('exit 127', shell=True, check=True)", "127", ""},
 		{"import subprocess\nsubprocess.run('gs || exit 3', shell=True, check=True)", "exit status 3", ""},
 		{"raise RuntimeError('Failed to process string with tex because latex could not be found')", "latex", "LaTeX is not here; matplotlib draws formulas by itself, without text.usetex, and weasyprint makes PDFs of the HTML that pandoc writes" + system +
-			"[\"texlive-latex-recommended\", \"texlive-fonts-recommended\", \"lmodern\", \"cm-super\", \"dvipng\"]"},
+			"[\"texlive-latex-extra\", \"texlive-fonts-recommended\", \"lmodern\", \"cm-super\", \"dvipng\"]"},
 		{"raise NotImplementedError('docx2pdf is not implemented for linux as it requires Microsoft Word to be installed')", "docx2pdf", "Microsoft Word is not here; where LibreOffice is, subprocess.run(['soffice', '--headless', '--convert-to', 'pdf', 'file.docx']) makes a PDF" + system + "[\"libreoffice-writer-nogui\"]"},
 		{"raise FileNotFoundError('\"exiftool\" is not found, on path or as absolute path')", "exiftool", "exiftool is not here; PIL.Image.open('a.jpg').getexif() reads EXIF, and image.save('b.jpg', exif=exif) writes it" + system + "[\"libimage-exiftool-perl\"]"},
 		{"raise ImportError('MagickWand shared library not found.\\nYou probably had not installed ImageMagick library.')", "Magick", "ImageMagick is not here; Pillow and OpenCV change and convert pictures" + system + "[\"imagemagick\"]"},
