@@ -106,6 +106,8 @@ func TestASessionStaysInItsImage(t *testing.T) {
 	if err != nil || fork.Image == nil || *fork.Image != want {
 		t.Errorf("the fork has %+v, %v", fork.Image, err)
 	}
+	_, err = l.ForkStored(t.Context(), who, s.ID, hub.NewSession{})
+	fails(t, err, "session_image")
 	_, err = l.ForkSession(t.Context(), who, s.ID, hub.NewSession{Image: "slow"})
 	fails(t, err, "session_image")
 	_, err = l.CreateSession(t.Context(), who, hub.NewSession{Image: "private"})

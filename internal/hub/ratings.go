@@ -24,6 +24,12 @@ const longestRating = 2000
 
 // RateTurn rates a turn that has ended, or with nil takes its rating back. Needs auth.ConversationsWrite. Problems: turn_running, turn_invalid.
 func (h *Hub) RateTurn(ctx context.Context, who auth.Principal, id string, r *Rating) (Turn, error) {
+	t, err := h.rateTurn(ctx, who, id, r)
+	h.audit(ctx, who, "turn.rate", id, "", err)
+	return t, err
+}
+
+func (h *Hub) rateTurn(ctx context.Context, who auth.Principal, id string, r *Rating) (Turn, error) {
 	t, err := Turn{}, who.Require(auth.ConversationsWrite)
 	if err == nil {
 		t, err = h.turn(ctx, who.Project, id)

@@ -8,9 +8,15 @@ import (
 	"cove/internal/problem"
 )
 
-// ForkStored makes a session that goes on from the one with that name in Options.Sessions, whether the hub has made that or a command. Needs auth.SessionsWrite. Problems: session_unknown, session_in_use.
+// ForkStored makes a session that goes on from the one with that name in Options.Sessions, whether the hub has made that or a command. Needs auth.SessionsWrite. Problems: session_unknown, session_in_use, session_image.
 func (h *Hub) ForkStored(ctx context.Context, who auth.Principal, name string, n NewSession) (Session, error) {
 	if err := who.Require(auth.SessionsWrite); err != nil {
+		return Session{}, err
+	}
+	switch made, err := h.o.Store.Session(ctx, who.Project, name); {
+	case err == nil && made.Image != nil:
+		return Session{}, problem.New(problem.SessionImage, "the session "+name+" has the system of an image, and a command cannot fork it").WithHint("fork it in the server that has made it")
+	case err != nil && !problem.Has(err, problem.SessionNotFound):
 		return Session{}, err
 	}
 	row := h.newRow(who, n)

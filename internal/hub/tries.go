@@ -267,13 +267,13 @@ func (h *Hub) beginTry(ctx context.Context, p *plan, t *try, ended chan<- *try) 
 		return errors.Join(err, h.deleteSession(ctx, p.turn.Project, row.ID))
 	}
 	t.live = h.beginTurn(q)
-	go func() {
+	h.spawn(func(context.Context) {
 		defer func() { ended <- t }()
 		t.turn, t.answer, t.err = h.runTurn(q, t.live)
 		if t.err == nil {
 			h.assess(ctx, p, t)
 		}
-	}()
+	})
 	return nil
 }
 

@@ -1,11 +1,13 @@
 package hub
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"cove/internal/agree"
+	"cove/internal/interpreter"
 	"cove/internal/model"
 )
 
@@ -73,32 +75,34 @@ func (h *Hub) choose(p *plan, over []*try) (*try, TurnTries) {
 	return chosen, about
 }
 
+// ballot is what the model is asked in a vote: the question and the answers, as much of each as its window has room for, with the rest of it for the reply.
+func ballot(question string, answers []string, window int64) string {
+	const most, instructions = 32_000, 100 // tokens, where the model takes so many
+	tokens := int64(most)
+	if window > 0 {
+		tokens = min(tokens, window-window/4)
+	}
+	tokens = max(tokens-instructions, 0)
+	text := "Programs answered one question, each in its own way. Which answer is right? Check them against the question, and reply with the number of the right one alone.\n\nQuestion:\n" + interpreter.CutToTokens(question, tokens/3)
+	for i, answer := range answers {
+		text += fmt.Sprintf("\n\nAnswer %d:\n%s", i+1, interpreter.CutToTokens(answer, min(2000, tokens*2/3/int64(len(answers)))))
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
 // vote asks the model which of several answers is right; nil when it does not say.
 func (h *Hub) vote(p *plan, groups [][]*try) *try {
-	const longest = 4000 // bytes of an answer
-	text := "Programs answered one question, each in its own way. Which answer is right? Check them against the question, and reply with the number of the right one alone.\n\nQuestion:\n" + p.turn.Prompt
-	for i, group := range groups {
-		answer := group[0].answer.Text
-		text += fmt.Sprintf("\n\nAnswer %d:\n%s", i+1, answer[:min(len(answer), longest)])
-	}
 	ctx, cancel := timed(p.work, h.o.Turns.Time)
 	defer cancel()
-	said := model.Message{Role: model.RoleUser, Content: []model.Content{model.Text{Text: strings.ToValidUTF8(text, "\uFFFD")}}}
-	reply := ""
-	for part, err := range p.model.Stream(ctx, model.Request{Messages: []model.Message{said}}) {
-		if err != nil {
-			return nil
-		}
-		switch part := part.(type) {
-		case model.TextDelta:
-			reply += part.Text
-		case model.Finish:
-			cost := h.about(p.model.Name()).Cost(part.Usage)
-			h.spend(p.work, p.who, used(part.Usage, cost))
-			p.took(part.Usage, cost)
-		}
+	window := p.spec.Context
+	if ask := p.model.Capabilities().Window; window == 0 && ask != nil {
+		window = ask(ctx)
 	}
-	numbers := agree.Numbers(reply)
+	answers := make([]string, len(groups))
+	for i, group := range groups {
+		answers[i] = group[0].answer.Text
+	}
+	numbers := agree.Numbers(h.voteReply(ctx, p, ballot(p.turn.Prompt, answers, window)))
 	if len(numbers) == 0 {
 		return nil
 	}
@@ -108,6 +112,29 @@ func (h *Hub) vote(p *plan, groups [][]*try) *try {
 		}
 	}
 	return nil
+}
+
+// voteReply returns what the model replies to a ballot, "" when it fails or has no end.
+func (h *Hub) voteReply(ctx context.Context, p *plan, text string) string {
+	const longest = 16 << 10 // bytes of a reply
+	ask := model.Message{Role: model.RoleUser, Content: []model.Content{model.Text{Text: text}}}
+	reply := ""
+	for part, err := range p.model.Stream(ctx, model.Request{Messages: []model.Message{ask}}) {
+		if err != nil {
+			return ""
+		}
+		switch part := part.(type) {
+		case model.TextDelta:
+			if reply += part.Text; len(reply) > longest {
+				return ""
+			}
+		case model.Finish:
+			cost := h.about(p.model.Name()).Cost(part.Usage)
+			h.spend(p.work, p.who, used(part.Usage, cost))
+			p.took(part.Usage, cost)
+		}
+	}
+	return reply
 }
 
 // told is what was chosen, in a line for people.

@@ -135,6 +135,32 @@ func TestTriesThatDiffer(t *testing.T) {
 	}
 }
 
+// TestTriesVoteWithinTheWindow: a vote about a long question and long answers fits into what the model takes at once, and a reply without an end is none.
+func TestTriesVoteWithinTheWindow(t *testing.T) {
+	t.Parallel()
+	const window = 4000 // tokens
+	about := func(o *hub.Options) {
+		o.About = func(string) model.About { return model.About{Context: window} }
+	}
+	for reply, want := range map[string]string{"2": "It is 42.", strings.Repeat("2 ", 16<<10): "It is 41."} {
+		long := strings.Repeat("word ", 8000)
+		l, c, who := newChoir(t, map[string][]line{"": {words(reply)}, "one": {words("It is 41. " + long)}, "two": {words("It is 42. " + long)}}, about)
+		turn := l.ask(who, hub.NewTurn{Input: input("What is the total? " + long), Source: "test", Tries: &hub.Tries{Number: 2, Models: []string{"one", "two"}}})
+		if !strings.HasPrefix(turn.Answer, want) {
+			t.Errorf("%.10s: %.20q, %+v", reply, turn.Answer, turn.Tries)
+		}
+		asked := c[""].asked(0)
+		if tokens := len(asked) / 3; tokens > window*3/4 || tokens < window/2 {
+			t.Errorf("the vote has about %d tokens", tokens)
+		}
+		for _, part := range []string{"What is the total?", "It is 41.", "It is 42."} {
+			if !strings.Contains(asked, part) {
+				t.Errorf("the vote is without %q", part)
+			}
+		}
+	}
+}
+
 // TestTriesThatFail has one try fail, and then all.
 func TestTriesThatFail(t *testing.T) {
 	t.Parallel()

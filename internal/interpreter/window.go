@@ -56,6 +56,9 @@ func weigh(messages []model.Message) (sum int) {
 	return sum
 }
 
+// CutToTokens returns a text without its middle where it has more than about so many tokens.
+func CutToTokens(text string, tokens int64) string { return lightened(text, int(tokens)*charsPerToken) }
+
 // lightened returns text without its middle where it weighs more than most.
 func lightened(text string, most int) string {
 	if w := weight(text); w > most {
