@@ -17,7 +17,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build install bench test test-full test-all quick race soak release gvisor-check release-check machine-check cgroup2 engines popular filters guest image seccomp chart cluster-check compose-check lint check fmt lock fuzz clean python services
+.PHONY: help demo build install bench test test-full test-tools test-all quick race soak release gvisor-check release-check machine-check cgroup2 engines popular filters guest image seccomp chart cluster-check compose-check lint check fmt lock fuzz clean python services
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -47,13 +47,16 @@ demo: build python ## Ask a question about examples/sales/sales.csv; leaves a ch
 	fi
 
 bench: build python ## Measure cove beside its peers (BENCH="--quick"); as root it installs docker, debootstrap and bubblewrap
-	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)-bench ./cmd/cove-bench
+	$(GO) build -ldflags "-s -w -X main.version=$(VERSION)" -o $(BIN)-bench ./tools/bench/cove-bench
 	$(BIN)-bench --install-peers $(BENCH)
 
 # The packages whose tests take longest begin first. More run at once than there are processors: what puts load on the machine waits for a slot (package testneeds).
 LONGEST := ./e2e ./internal/session ./internal/pydeps/build
 CPUS := $(shell getconf _NPROCESSORS_ONLN)
 AT_ONCE := -p=$(shell expr $(CPUS) + 4) -parallel=$(shell expr $(CPUS) + 2)
+
+# What users get, and the rules of the repository. The programs of development in tools/ have tests of their own: `make test-tools`.
+PRODUCT := . ./cmd/... ./e2e/... ./internal/...
 
 # Those that have tests of the full tier.
 FULL = $(sort $(dir $(shell grep -rl --include='*_test.go' 'testneeds\.FullTier\b' e2e internal)))
@@ -62,19 +65,22 @@ FULL = $(sort $(dir $(shell grep -rl --include='*_test.go' 'testneeds\.FullTier\
 TESTED = COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -vet=off -ldflags='-s -w' -timeout=70m $(AT_ONCE)
 
 test: build python services bin/report ## Run the tests of what a change can break; fails when one is left out
-	COVE_TEST=landing $(TESTED) $(LONGEST) ./...
+	COVE_TEST=landing $(TESTED) $(LONGEST) $(PRODUCT)
 
 test-full: build python services bin/report ## Run the tests that `make test` leaves: what takes long, other projects' own clients, what is about many or much
 	COVE_TEST=full $(TESTED) $(addprefix ./,$(patsubst %/,%,$(FULL)))
 
-test-all: test test-full ## Run every test
+test-all: test test-full test-tools ## Run every test
+
+test-tools: build python services bin/report ## Run the tests of the programs in tools/, which no landing runs
+	COVE_TEST=all $(TESTED) ./tools/...
 
 .PHONY: bin/report
 bin/report:
 	@$(GO) build -o $@ ./internal/testneeds/report
 
 quick: ## Run the tests that need nothing but Go
-	$(GO) run ./internal/testneeds/report -timeout=5m ./...
+	$(GO) run ./internal/testneeds/report -timeout=5m $(PRODUCT)
 
 race: build python services bin/report ## Run every test under the race detector (needs a C compiler)
 	CGO_ENABLED=1 COVE_TEST=all COVE_TEST_SLOWNESS=10 COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -race -timeout=120m ./...
@@ -207,7 +213,7 @@ NAMES_FLAGS ?=
 
 .PHONY: names names-eval
 names: ## Make the table of import names again
-	$(GO) run ./internal/pydeps/names/generate -top $(NAMES_TOP) $(NAMES_FLAGS)
+	$(GO) run ./tools/names/generate -top $(NAMES_TOP) $(NAMES_FLAGS)
 
 names-eval: ## Say how often the table of import names is right
-	$(GO) run ./internal/pydeps/names/evaluate $(NAMES_FLAGS)
+	$(GO) run ./tools/names/evaluate $(NAMES_FLAGS)

@@ -23,7 +23,7 @@ const (
 	longestFile     = 500
 )
 
-// layers lists the packages below internal/, lowest first. A package imports lower layers only; packages of one layer
+// layers lists the packages below internal/, lowest first; the programs of development below tools/ are above all of them. A package imports lower layers only; packages of one layer
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
 	{"terminal"},
@@ -32,12 +32,12 @@ var layers = [][]string{
 	{"wire", "config", "bundle", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem", "tool", "rootfs", "seal"},
 	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "archive", "sandbox/gvisor/filters", "pydeps/require"},
 	{"guest/program", "heap", "image", "surface", "lifetime", "testneeds", "oauth", "compat/e2b/envd"},
-	{"sandbox/*", "image/imagetest", "model/*", "link", "toolserver", "snapshot", "keeper", "libdata", "pydeps/*", "pydeps/names/wheelfiles", "caution/*"},
-	{"sandbox/sandboxtest", "pydeps/scan", "pydeps/names/*"},
+	{"sandbox/*", "image/imagetest", "model/*", "link", "toolserver", "snapshot", "keeper", "libdata", "pydeps/*"},
+	{"sandbox/sandboxtest", "pydeps/scan"},
 	{"pydeps", "outdated", "debs"},
 	{"kernel", "pydeps/build"},
 	{"session", "advice", "display"},
-	{"interpreter", "template", "named", "bench"},
+	{"interpreter", "template", "named"},
 	{"transcript", "notebook"},
 	{"hub", "eval"},
 	{"ports", "builder", "compat/daytona/toolbox"},
@@ -45,7 +45,7 @@ var layers = [][]string{
 	{"client", "httpd", "store/*", "api/apitest"},
 	{"cli"},
 	{"app"},
-	{"benchcmd", "testneeds/report", "release", "container", "helmchart", "enginetable"},
+	{"testneeds/report", "release", "container", "helmchart", "enginetable"},
 }
 
 // confined lists the imports that only some packages may have.
@@ -55,7 +55,7 @@ var confined = map[string][]string{
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
 	"github.com/google/go-containerregistry/": {"image", "image/imagetest", "container"},
 	"github.com/klauspost/compress":           {"image"},
-	"net/http":                                {"image", "image/imagetest", "model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "bench", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "pydeps/names/generate", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic", "compat/gemini", "toolserver", "oauth", "intake"},
+	"net/http":                                {"image", "image/imagetest", "model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic", "compat/gemini", "toolserver", "oauth", "intake"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"connectrpc.com/":                         {"compat/e2b", "compat/e2b/envd"},
@@ -64,11 +64,11 @@ var confined = map[string][]string{
 	"github.com/pressly/goose/":               {"store"},
 	"github.com/danielgtaylor/huma/":          {"api"},
 	"github.com/prometheus/":                  {"telemetry"},
-	"github.com/modelcontextprotocol/":        {"compat/mcp", "toolserver", "bench"},
+	"github.com/modelcontextprotocol/":        {"compat/mcp", "toolserver"},
 	"github.com/coreos/go-oidc/":              {"oauth"},
 	"github.com/go-jose/":                     {"oauth"},
 	"go.opentelemetry.io/":                    {"telemetry"},
-	"github.com/alecthomas/":                  {"cli", "benchcmd"},
+	"github.com/alecthomas/":                  {"cli"},
 	"github.com/opencontainers/runtime-spec/": {"sandbox/gvisor"},
 	"github.com/moby/moby/":                   {"sandbox/docker"},
 	"github.com/minio/minio-go/":              {"archive"},
@@ -164,7 +164,7 @@ func TestEdges(t *testing.T) {
 }
 
 // apart lists the packages of development: the program that users get has none of them.
-var apart = []string{"bench", "benchcmd", "pydeps/names/*", "pydeps/indextest", "hub/hubtest", "api/apitest", "store/pgtest", "model/modeltest", "sandbox/sandboxtest", "terminal/terminaltest", "testneeds", "testneeds/*", "gobuild", "release", "container", "helmchart", "enginetable"}
+var apart = []string{"pydeps/indextest", "hub/hubtest", "api/apitest", "store/pgtest", "model/modeltest", "sandbox/sandboxtest", "terminal/terminaltest", "testneeds", "testneeds/*", "gobuild", "release", "container", "helmchart", "enginetable"}
 
 func TestTheProductHasNothingOfDevelopment(t *testing.T) {
 	t.Parallel()
@@ -339,6 +339,13 @@ func imports(f file) map[string]string {
 func TestImportsPointDown(t *testing.T) {
 	t.Parallel()
 	for _, f := range files(t) {
+		if !strings.HasPrefix(f.path, "tools/") {
+			for name, at := range imports(f) {
+				if strings.HasPrefix(name, "cove/tools/") {
+					t.Errorf("%s: only what is in tools/ may import %s", at, name)
+				}
+			}
+		}
 		if f.pkg == "" || f.isTest {
 			continue
 		}

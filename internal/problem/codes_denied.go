@@ -14,8 +14,6 @@ func (DeniedCode) sealed() {}
 const (
 	// Who put a question into a queue may not ask any more: the user has left the project, or the key was revoked or has expired. Change the question, which makes it yours, or take it out.
 	AskerGone = DeniedCode("asker_gone")
-	// The benchmark needs root to start docker. Run the benchmark as root.
-	BenchNeedsRoot = DeniedCode("bench_needs_root")
 	// Building packages from source needs an engine that isolates code. Use the engine gvisor, or a package that has wheels.
 	BuildUnavailable = DeniedCode("build_unavailable")
 	// The server does not allow requests from this web page. Have the operator allow the page's origin.

@@ -44,12 +44,6 @@ const (
 	BadLimit = InvalidCode("bad_limit")
 	// The search query contains no word. Search for words or numbers.
 	BadQuery = InvalidCode("bad_query")
-	// The benchmark has no cove to measure. Build one with `make bench`, or name one with --cove.
-	BenchNoCove = InvalidCode("bench_no_cove")
-	// The benchmark has no row of this name. Choose one of those that the message lists.
-	BenchUnknownRow = InvalidCode("bench_unknown_row")
-	// The benchmark has no subject of this name. Choose one of those that the message lists.
-	BenchUnknownSubject = InvalidCode("bench_unknown_subject")
 	// The request's body is larger than the server takes. Upload data as a file, and read the file in the code.
 	BodyTooLarge = InvalidCode("body_too_large")
 	// A request for a check of code asks for things that do not go together, or for nothing. Follow the hint.

@@ -16,22 +16,6 @@ const (
 	AddressInUse = UnavailableCode("address_in_use")
 	// The folder or bucket of backups cannot be read or written. Check its address, the credentials and the room there.
 	BackupPlaceUnusable = UnavailableCode("backup_place_unusable")
-	// Another benchmark is running. Wait for its end.
-	BenchBusy = UnavailableCode("bench_busy")
-	// The benchmark could not make a root file system with debootstrap. See the log of the benchmark.
-	BenchDebootstrap = UnavailableCode("bench_debootstrap")
-	// The benchmark could not start a docker daemon. See the log of the benchmark.
-	BenchDockerd = UnavailableCode("bench_dockerd")
-	// The benchmark could not install the Jupyter kernel gateway. Make sure that pip can install it.
-	BenchGatewayInstall = UnavailableCode("bench_gateway_install")
-	// The benchmark found no package mirror of the distribution. Run `apt-get update` first.
-	BenchNoMirror = UnavailableCode("bench_no_mirror")
-	// The path of the data folder is too long for docker's socket. Set COVE_HOME to a shorter one.
-	BenchPathTooLong = UnavailableCode("bench_path_too_long")
-	// A program that the benchmark compares with is not installed. Install the program, or leave its rows out.
-	BenchPeerMissing = UnavailableCode("bench_peer_missing")
-	// The benchmark could not make a virtual environment with pip. Install the package python3-venv.
-	BenchPip = UnavailableCode("bench_pip")
 	// A package could not be built from source. Use a package or version that has wheels.
 	BuildFailed = UnavailableCode("build_failed")
 	// A check of code ended without a result: its time or memory was used up, or a tool in the sandbox failed. The message has the reason; allow more time or memory.
