@@ -17,7 +17,7 @@ export GOFLAGS := $(strip $(shell $(GO) env GOFLAGS) -trimpath)
 PREFIX  ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build install bench test test-full test-tools test-all quick race soak release gvisor-check release-check machine-check cgroup2 engines popular filters guest image seccomp chart cluster-check compose-check lint check fmt lock fuzz clean python services
+.PHONY: help demo build install uninstall bench test test-full test-tools test-all quick race soak release gvisor-check release-check machine-check cgroup2 engines popular filters guest image seccomp chart cluster-check compose-check lint check fmt lock fuzz clean python services
 .DELETE_ON_ERROR:
 
 help: ## Show this list
@@ -36,6 +36,11 @@ install: build ## Put cove, its manual pages and the completion of its commands 
 		$(BIN) completion "$${file%%:*}" > "$(DESTDIR)$(PREFIX)/share/$${file#*:}"; \
 	done
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) echo "$(PREFIX)/bin is not in your PATH; add it: export PATH=\"$(PREFIX)/bin:\$$PATH\"" ;; esac
+
+uninstall: ## Remove what `make install` has put below PREFIX; data and settings stay
+	rm -f $(DESTDIR)$(PREFIX)/bin/cove $(DESTDIR)$(PREFIX)/share/man/man1/cove.1 $(DESTDIR)$(PREFIX)/share/man/man1/cove-*.1 \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cove $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cove $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cove.fish
+	@echo "data: $${COVE_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/cove}; settings: $${XDG_CONFIG_HOME:-$$HOME/.config}/cove. Remove these folders, if you want no session or history back."
 
 demo: build python ## Ask a question about examples/sales/sales.csv; leaves a chart in demo-out
 	@set -e; \
