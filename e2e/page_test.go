@@ -331,12 +331,14 @@ func growth(results int, chinese bool) modeltest.Turn {
 	case 1:
 		return modeltest.Run("# Group by region\ndf.groupby('Region')['Umsatz'].sum()")
 	case 2:
-		return modeltest.Run("# Group by region\nnumbers = df.select_dtypes('number').columns\ngrowth = df.groupby(df.columns[1])[numbers[-1]].sum()\ngrowth")
+		return modeltest.Run("# Revenue by region and year\nby_year = df.pivot_table(index='region', columns=df['date'].str[:4], values='revenue', aggfunc='sum')\n" +
+			"growth = ((by_year['2025'] / by_year['2024'] - 1) * 100).round(1).sort_values().rename('growth %')\ngrowth")
 	case 3:
-		return modeltest.Run("# Plot\nimport matplotlib.pyplot as plt\nax = growth.plot.bar()\nax.set_title('Sales by region')\nplt.show()\ngrowth.to_csv('regions.csv')")
+		return modeltest.Run("# Plot the growth\nimport matplotlib.pyplot as plt\nax = growth.plot.barh()\nax.bar_label(ax.containers[0], fmt='%+.1f %%', padding=4)\nax.margins(x=0.15)\n" +
+			"ax.set(title='Growth of revenue, 2024 to 2025', xlabel='%', ylabel='')\nplt.show()\ngrowth.to_csv('regions.csv')")
 	}
 	if chinese {
-		return modeltest.Say("**海外增长最快。**其次是北方。\n\n| 地区 | 增长 |\n|---|---:|\n| 海外 | 55.7% |")
+		return modeltest.Say("**海外增长最快。**其次是南方。\n\n| 地区 | 增长 |\n|---|---:|\n| 海外 | +55.7% |\n| 南方 | +40.5% |\n| 西部 | +3.1% |\n| 北方 | +0.4% |\n| 东部 | −20.5% |")
 	}
-	return modeltest.Say("**Overseas grew fastest: +55.7 %.** The table has the others.\n\n| region | growth |\n|---|---:|\n| Overseas | 55.7 % |\n")
+	return modeltest.Say("**Overseas grew fastest: +55.7 %.** South comes second; East fell.\n\n| region | growth |\n|---|---:|\n| Overseas | +55.7 % |\n| South | +40.5 % |\n| West | +3.1 % |\n| North | +0.4 % |\n| East | −20.5 % |\n")
 }

@@ -12,7 +12,7 @@ await check('the main path', size, async (page) => {
   await until(async () => !/\d %/.test(await page.locator('main').innerText()), 'the upload')
   await take(page, 'page-1-file')
   await ask(page, 'Which region grew fastest? Plot it.')
-  await page.getByText('Group by region').first().waitFor()
+  await page.getByText('Revenue by region and year').first().waitFor()
   await take(page, 'page-2-steps')
   await page.getByText('Overseas grew fastest').last().waitFor()
   await page.locator('main figure img').first().waitFor()
