@@ -29,6 +29,7 @@ import (
 	"cove/internal/problem"
 	"cove/internal/sandbox"
 	"cove/internal/store"
+	"cove/internal/workspace"
 )
 
 // scripted is a session that emits what a test tells it to. What a command does not need of it, it cannot do.
@@ -48,6 +49,7 @@ type scripted struct {
 	executed int
 	// vanished has the files be gone when they are fetched.
 	vanished bool
+	told     map[string]string // what files of the workspace are, by name
 }
 
 func (s *scripted) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
@@ -90,7 +92,19 @@ func (s *scripted) Fetch(_ context.Context, path string, w io.Writer) error {
 	return err
 }
 
-func (s *scripted) Files(context.Context) ([]kernel.File, error)            { return nil, nil }
+func (s *scripted) Files(context.Context) (files []kernel.File, err error) {
+	for name := range s.told {
+		files = append(files, kernel.File{Path: name})
+	}
+	return files, nil
+}
+
+func (s *scripted) Tell(_ context.Context, paths []string) (told []workspace.Told, err error) {
+	for _, name := range paths {
+		told = append(told, workspace.Told{What: s.told[name]})
+	}
+	return told, nil
+}
 func (s *scripted) ReadFile(context.Context, string, int64) ([]byte, error) { return nil, nil }
 func (s *scripted) IsComplete(context.Context, string, string) (string, error) {
 	return "", errors.New("there is no kernel to ask")

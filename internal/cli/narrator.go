@@ -247,7 +247,7 @@ func (n *narrator) output(e kernel.Event) {
 	case kernel.Result:
 		n.show([]byte(ended(plainUnlessFigure(e.Data))))
 	case kernel.Error:
-		n.show([]byte(ended(interpreter.ReduceTraceback(e.Traceback)) + hintLine(e)))
+		n.show([]byte(ended(interpreter.ReduceTraceback(e.Traceback)) + hintLine(withLocalHint(e))))
 	case kernel.Install:
 		n.install(e)
 	case kernel.Rollback:

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"cove/internal/display"
+	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/lang"
 	"cove/internal/notebook"
@@ -39,12 +40,14 @@ type runView struct {
 	failed error // cannot be written
 	told   told
 	column bool // the code's output ended within a line
+	whole  bool // tracebacks are shown with all frames: of a program, as python prints them, and for %tb
 }
 
 func (v *runView) execute(i *interruption, s runner, req kernel.Request) error {
 	ctx, stop := context.WithCancel(i.soft)
 	defer stop()
 	defer v.live.Over()
+	v.whole = req.Mode == kernel.Script || strings.HasPrefix(strings.TrimSpace(req.Code), "%tb")
 	if !v.json {
 		req.Columns = columns(v.p.Out)
 	}
@@ -69,6 +72,9 @@ func (v *runView) execute(i *interruption, s runner, req kernel.Request) error {
 			v.unread(err)
 			stop() // nobody reads any more; but what was made until now is saved
 		}
+	}
+	if hint := encodingHint(ctx, s, v.last); hint != "" && !v.json && !v.broken {
+		fmt.Fprint(v.p.Err, hintLine(kernel.Error{Hint: hint}))
 	}
 	return nil
 }
@@ -99,6 +105,9 @@ func (v *runView) unread(err error) {
 }
 
 func (v *runView) event(e kernel.Event) error {
+	if failure, ok := e.(kernel.Error); ok {
+		e = withLocalHint(failure)
+	}
 	if v.cell != nil {
 		v.cell.Add(e)
 	}
@@ -148,6 +157,9 @@ func (v *runView) show(e kernel.Event) error {
 		return v.bundle(shown{data: e.Data, metadata: e.Metadata})
 	case kernel.Error:
 		if !v.json {
+			if _, tty := terminal.Descriptor(v.p.Err); tty && !v.whole && len(e.Traceback) > 0 {
+				e.Traceback = []string{interpreter.ReduceTraceback(e.Traceback)} // %tb shows all of it
+			}
 			err = writeTraceback(v.p.Err, e)
 		}
 	}
@@ -205,7 +217,7 @@ func hintLine(e kernel.Error) string {
 	if e.Hint == "" {
 		return ""
 	}
-	return "Hint: " + e.Hint + "\n"
+	return lang.Sprintf("Hint: %s\n", lang.Text(e.Hint))
 }
 
 func (v *runView) bundle(d shown) error {

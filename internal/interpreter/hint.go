@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"cove/internal/kernel"
+	"cove/internal/workspace"
 )
 
 var missingModule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`No module named ['"]([A-Za-z0-9_.]+)['"]`) })
@@ -60,33 +61,49 @@ func (t *turn) hint(ctx context.Context, r *record) string {
 // looksForEncoding is how many files are looked at for a hint.
 const looksForEncoding = 5
 
-// encodingHint says how the files are encoded that the exception may be about: those that its traceback names, or else all. It says what the first look says.
+// encodingHint is EncodingHint for the model.
 func (t *turn) encodingHint(ctx context.Context, r *record) string {
-	const otherwise = "Hint: the file is not UTF-8, or it is no text."
-	files, err := t.session.Files(ctx)
+	if hint := EncodingHint(ctx, t.session, *r.failure); hint != "" {
+		return "Hint: " + hint
+	}
+	return "Hint: the file is not UTF-8, or it is no text."
+}
+
+// Describer is a session that lists its files and describes them.
+type Describer interface {
+	Files(ctx context.Context) ([]kernel.File, error)
+	Tell(ctx context.Context, paths []string) ([]workspace.Told, error)
+}
+
+// EncodingHint says how the files are encoded that a UnicodeDecodeError may be about: those that its traceback names, or else all. It says what the first look says; "" when none of them has another encoding.
+func EncodingHint(ctx context.Context, s Describer, e kernel.Error) string {
+	files, err := s.Files(ctx)
 	if err != nil {
-		return otherwise
+		return ""
 	}
 	files = visible(files)
-	trace := strings.Join(r.failure.Traceback, "\n")
+	trace := strings.Join(e.Traceback, "\n")
 	if named := slices.DeleteFunc(slices.Clone(files), func(f kernel.File) bool { return !strings.Contains(trace, path.Base(f.Path)) }); len(named) > 0 {
 		files = named
 	}
-	files = files[:min(len(files), looksForEncoding)]
-	told, err := t.tell(ctx, files)
+	var paths []string
+	for _, f := range files[:min(len(files), looksForEncoding)] {
+		paths = append(paths, f.Path)
+	}
+	told, err := s.Tell(ctx, paths)
 	if err != nil {
-		return otherwise
+		return ""
 	}
 	var said []string
 	for n, one := range told {
 		if _, how, other := strings.Cut(one.What, "not UTF-8: "); other {
-			said = append(said, fileName(files[n].Path)+" is not UTF-8: "+how)
+			said = append(said, fileName(paths[n])+" is not UTF-8: "+how)
 		}
 	}
 	if len(said) == 0 {
-		return otherwise
+		return ""
 	}
-	return "Hint: " + strings.Join(said, "; ") + "."
+	return strings.Join(said, "; ") + "."
 }
 
 // moduleHint is about a module that is not there; "" when its name is not known.

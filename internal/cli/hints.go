@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+
+	"cove/internal/interpreter"
+	"cove/internal/kernel"
+	"cove/internal/lang"
+)
+
+// noSuchFile finds the name in the messages of Python, PyArrow and Polars, and DuckDB about a file that is not there.
+var noSuchFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?:No such file or directory: ['"]|No files found that match the pattern ")([^'"\n]+)['"]|No such file or directory \(os error 2\)[^:\n]*: ([^\n]+)`)
+})
+
+// missingFileHint says what to add when an exception is about a file that the sandbox does not have and this machine has, in the folder in which the command was given or in the user's own; "" for
+// others. What the exception says is the code's: no more is looked at than whether there is such a name.
+func missingFileHint(e kernel.Error) string {
+	const longest = 400 // bytes
+	found := noSuchFile().FindStringSubmatch(e.Value[:min(len(e.Value), 4<<10)])
+	if found == nil {
+		return ""
+	}
+	name := strings.TrimSpace(found[1] + found[2])
+	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == '\\' }
+	if name == "" || len(name) > longest || strings.IndexFunc(name, odd) >= 0 {
+		return ""
+	}
+	given, opened := name, ""
+	switch home, err := os.UserHomeDir(); {
+	case filepath.IsLocal(name):
+		given, _, _ = strings.Cut(filepath.ToSlash(filepath.Clean(name)), "/") // the folder, so that the code finds the file where it looks
+	default:
+		whole, wrong := filepath.Abs(name)
+		if err != nil || wrong != nil || !isBelow(home, whole) {
+			return ""
+		}
+		opened = filepath.Base(name)
+	}
+	if _, err := os.Stat(name); err != nil {
+		return ""
+	}
+	if opened != "" {
+		return lang.Sprintf("%s is on this machine and not in the sandbox: add -f %s, and open %s", name, quoted(given), opened)
+	}
+	return lang.Sprintf("%s is on this machine and not in the sandbox: add -f %s", name, quoted(given))
+}
+
+// isBelow says whether a path is in a folder or below it.
+func isBelow(folder, path string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// withLocalHint returns an exception with what this machine knows about it.
+func withLocalHint(e kernel.Error) kernel.Error {
+	if e.Hint == "" {
+		e.Hint = missingFileHint(e)
+	}
+	return e
+}
+
+// encodingHint returns how the files are encoded that an exception may be about, where the session is one of this machine.
+func encodingHint(ctx context.Context, s runner, e kernel.Error) string {
+	describer, ok := s.(interpreter.Describer)
+	if !ok || e.Hint != "" || e.Name != "UnicodeDecodeError" {
+		return ""
+	}
+	return interpreter.EncodingHint(ctx, describer, e)
+}
