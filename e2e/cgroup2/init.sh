@@ -1,4 +1,5 @@
 #!/bin/busybox sh
+# shellcheck shell=dash
 # The first program of the machine that vm.sh boots.
 /bin/busybox --install -s /bin
 export PATH=/bin
@@ -14,7 +15,7 @@ mkdir /disk/upper /disk/work /disk/tmp
 chmod 1777 /disk/tmp
 mount -t overlay -o lowerdir=/host,upperdir=/disk/upper,workdir=/disk/work overlay /new
 
-cd /new
+cd /new || exit 2
 mount -t proc proc proc
 mount -t sysfs sys sys
 mount -t cgroup2 cgroup sys/fs/cgroup

@@ -20,6 +20,7 @@ install_missing() {
 		echo "install first:$missing" >&2
 		exit 1
 	fi
+	# shellcheck disable=SC2086 # a list
 	apt-get install -y --no-install-recommends $missing >&2 || { apt-get update && apt-get install -y --no-install-recommends $missing; } >&2
 }
 

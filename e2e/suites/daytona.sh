@@ -44,6 +44,7 @@ installJavaScript() {
 	(cd "$work" && echo '{"type":"module"}' >package.json && npm install --silent --no-audit --no-fund --no-package-lock "library@npm:${DAYTONA_PACKAGE:-@daytonaio/sdk}" vitest@3)
 	sed -n 's/^  "version": "\(.*\)",/daytona \1/p' "$work/node_modules/library/package.json"
 	mkdir "$work/src/errors"
+	# shellcheck disable=SC2013 # words
 	for module in $(sed -nE "s/^.* from '\.\.\/([A-Za-z\/]+)'.*/\1/p" "$work/src/tests"/*e2e*.ts | sort -u); do echo "export * from 'library'" >"$work/src/$module.ts"; done
 	echo "import { vi } from 'vitest'; globalThis.jest = Object.assign(Object.create(vi), { setTimeout: (ms) => vi.setConfig({ testTimeout: ms, hookTimeout: ms }) })" >"$work/setup.mjs"
 	echo 'export default { test: { globals: true, setupFiles: ["./setup.mjs"], testTimeout: 180000, hookTimeout: 180000 } }' >"$work/vitest.config.mjs"

@@ -1,3 +1,4 @@
+# shellcheck shell=sh
 # Installs packages, and makes a tar file of the files that have come.
 # Arguments: the name of the tar file, how many options for apt follow, the options, the packages.
 exec 2>&1 </dev/null
@@ -16,7 +17,9 @@ while [ "$n" -gt 0 ]; do
 	n=$((n - 1))
 done
 # A source that cannot be reached is no reason to stop: the packages may come from the others. Where its disk is full, apt waits without end.
+# shellcheck disable=SC2086 # a list
 timeout --kill-after=10 900 apt-get $args update
+# shellcheck disable=SC2086
 apt-get $args install -y --no-install-recommends --no-remove -o Dpkg::Options::=--force-confdef -o Dpkg::Options::=--force-confold -- "$@" || exit 100
 apt-get clean
 list=$(mktemp)

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Runs bash for a context: requests come as lines of two texts in base64, the code and what is behind it, and what is beside the output goes out in frames. See worker.go.
 __cove_mark=$1
 shift

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Runs the commands of a session: requests come as lines, the mark, an id and the command in base64; what else comes as input is the command's that runs.
 # What is beside the output goes out in frames, at the beginning and the end of each command, in both streams. See shells.go.
 __cove_mark=$1
