@@ -311,7 +311,7 @@ func (s *sayer) given(i int, at place, deep int) []string {
 	return out
 }
 
-// appended adds what is put behind a variable's text, which is a part of a message by itself.
+// appended adds what is put after a variable's text, which is a part of a message by itself.
 func (s *sayer) appended(at place, variable, area string) {
 	ast.Inspect(at.in, func(n ast.Node) bool {
 		a, ok := n.(*ast.AssignStmt)

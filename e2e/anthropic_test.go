@@ -19,7 +19,7 @@ import (
 	"cove/internal/testneeds"
 )
 
-// TestClientsAnthropic has Anthropic's published clients talk to a server whose model, behind another provider's interface, follows a script.
+// TestClientsAnthropic has Anthropic's published clients talk to a server whose model, after another provider's interface, follows a script.
 func TestClientsAnthropic(t *testing.T) {
 	t.Parallel()
 	testneeds.FullTier(t)

@@ -104,7 +104,7 @@ func TestFilesOfEveryDoorOutliveAKill(t *testing.T) {
 	again.stop().ended(t, 0)
 }
 
-// TestE2BSaysARollback kills a server behind a save and behind more code: the first code that E2B's client runs after that is told what is gone.
+// TestE2BSaysARollback kills a server after a save and after more code: the first code that E2B's client runs after that is told what is gone.
 func TestE2BSaysARollback(t *testing.T) {
 	t.Parallel()
 	dir, key := t.TempDir(), testKey(t)

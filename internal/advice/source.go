@@ -189,7 +189,7 @@ func (s *Source) place(line int) (cell, within int) {
 	return n, max(1, line-s.cells[n-1])
 }
 
-// noqa finds the comment that silences findings of a line, all of them or those with the rules behind it; linters of Python have it in common.
+// noqa finds the comment that silences findings of a line, all of them or those with the rules after it; linters of Python have it in common.
 var noqa = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)#\s*noqa(?::\s*([\w-]+(?:[,\s]+[\w-]+)*))?`)
 })

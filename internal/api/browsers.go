@@ -36,7 +36,7 @@ type Browser struct {
 type (
 	signIn struct {
 		Body struct {
-			Code string `json:"code,omitempty" maxLength:"200" doc:"As in the address that cove serve and cove open print, behind #setup="`
+			Code string `json:"code,omitempty" maxLength:"200" doc:"As in the address that cove serve and cove open print, after #setup="`
 			Key  string `json:"key,omitempty" maxLength:"200" doc:"A key's text"`
 
 			User     string `json:"user,omitempty" maxLength:"200" doc:"The name that you sign in with, in large or small letters"`

@@ -867,7 +867,7 @@ func (r *rows) AddRow(_ context.Context, row audit.Row) error {
 }
 func (r *rows) Rows(context.Context, audit.Query) ([]audit.Row, error) { return r.kept, nil }
 
-// world is the interface before a fake hub, behind what stands for the server's authentication.
+// world is the interface before a fake hub, after what stands for the server's authentication.
 type world struct {
 	hub   *fakeHub
 	rows  *rows

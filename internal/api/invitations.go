@@ -89,7 +89,7 @@ type (
 func (s *server) addInvitations() {
 	const tag = "users and projects"
 	add(s, operation{id: "invitation.create", method: http.MethodPost, path: "/invitations", tag: tag, action: auth.UsersManage, status: http.StatusCreated, repeat: repeatNever, summary: "Invite somebody",
-		about: "To a project, with a role that you could give. Its code is in the answer and is not shown again; it works once, and the page takes it behind `/#invitation=`. With `user` instead of `role` it is a link by which a user sets a new password, " +
+		about: "To a project, with a role that you could give. Its code is in the answer and is not shown again; it works once, and the page takes it after `/#invitation=`. With `user` instead of `role` it is a link by which a user sets a new password, " +
 			"for admins of the server: when it is used, all browsers of that user are signed out.", errors: []problem.Code{problem.Forbidden, problem.UserNotFound, problem.ProjectNotFound, problem.TooManyInvitations},
 		example: `CODE=$(curl -H "Authorization: Bearer $KEY" $COVE/invitations -d '{"role":"member","name":"Eve"}' | field code)
 INVITATION=$(curl -H "Authorization: Bearer $KEY" $COVE/invitations -d '{"role":"viewer"}' | field id)`},

@@ -151,7 +151,7 @@ func TestRefusedRequestsLeaveNothing(t *testing.T) { //nolint:paralleltest // se
 		handler.ServeHTTP(w, r)
 		return w.Code
 	}
-	if status := send("first", ""); status != 201 { // the oldest of all: what is behind it is not forgotten by age
+	if status := send("first", ""); status != 201 { // the oldest of all: what is after it is not forgotten by age
 		t.Fatalf("%d", status)
 	}
 	before := inUse()

@@ -327,7 +327,7 @@ func inPieces(events iter.Seq2[process.Event, error]) iter.Seq2[process.Event, e
 	}
 }
 
-// processEvents makes server-sent events of what a process emits. Their ids are the positions behind them; that of the end is one more, for it has no bytes.
+// processEvents makes server-sent events of what a process emits. Their ids are the positions after them; that of the end is one more, for it has no bytes.
 func processEvents(events iter.Seq2[process.Event, error], from int64) iter.Seq2[sse.Event, error] {
 	return func(yield func(sse.Event, error) bool) {
 		at := from

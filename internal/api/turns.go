@@ -336,7 +336,7 @@ func (s *server) addTurns() {
 		summary: "Ask", about: "The turn goes on whether or not you stay. The answer comes when it is over and has its `events`; with `Accept: text/event-stream` they come as they happen, the first, `turn`, with its id; the last is `answer`, or `failure`. It takes the right `sessions:execute` as well, except with `\"python\":false`, and `conversations:read`, except with `background=true`.",
 		errors: turnProblems, example: `curl -N -H "Authorization: Bearer $KEY" -H "Accept: text/event-stream" $COVE/conversations/$CONVERSATION/turns \
   -d '{"prompt":"Which region grew fastest?"}'
-# a branch: another turn behind the same parent
+# a branch: another turn after the same parent
 curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns \
   -d '{"parent":"'$PARENT'","prompt":"And in May?"}'`},
 		func(w http.ResponseWriter, r *http.Request, who auth.Principal, in *createTurnIn) error {

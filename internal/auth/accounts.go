@@ -123,7 +123,7 @@ func (a *Accounts) now() time.Time {
 	return time.Now()
 }
 
-// alone has do change accounts as one step: "is it the last one" and the change behind it. do may run more than once.
+// alone has do change accounts as one step: "is it the last one" and the change after it. do may run more than once.
 func (a *Accounts) alone(ctx context.Context, do func(ctx context.Context, a *Accounts) error) error {
 	err := a.Store.Alone(ctx, func(ctx context.Context, s Store) error { return do(ctx, &Accounts{Store: s, Now: a.Now}) })
 	a.known.forget()

@@ -173,7 +173,7 @@ func (c *known) get(id string, hash [sha256.Size]byte, now time.Time) (Principal
 	return e.who, true
 }
 
-// round is to be taken before the store is asked, and given to put: what was read before a change must not be remembered behind it.
+// round is to be taken before the store is asked, and given to put: what was read before a change must not be remembered after it.
 func (c *known) round() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -221,7 +221,7 @@ func (s *slowStore) Role(ctx context.Context, project, user string) (auth.Role, 
 	return role, err
 }
 
-// TestARevocationIsNotOvertaken: what was read before a change is not remembered behind it.
+// TestARevocationIsNotOvertaken: what was read before a change is not remembered after it.
 func TestARevocationIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -221,7 +221,7 @@ func (a *Accounts) AuthenticateBrowser(ctx context.Context, text string) (who Pr
 	if !same || !b.Revoked.IsZero() || !now.Before(b.Expires) {
 		return Principal{}, until, signedOut()
 	}
-	who, ends, err := a.behind(ctx, b)
+	who, ends, err := a.principalOf(ctx, b)
 	if err != nil {
 		return Principal{}, until, err
 	}
@@ -241,8 +241,8 @@ func (a *Accounts) AuthenticateBrowser(ctx context.Context, text string) (who Pr
 	return who, until, nil
 }
 
-// behind returns who is behind a browser, and when the key ends that it was signed in with.
-func (a *Accounts) behind(ctx context.Context, b Browser) (who Principal, ends time.Time, err error) {
+// principalOf returns the user that is signed in with a browser, and when the key ends that it was signed in with.
+func (a *Accounts) principalOf(ctx context.Context, b Browser) (who Principal, ends time.Time, err error) {
 	k := Key{Project: b.Project, User: b.User}
 	if b.Key != "" {
 		k, err = a.Store.Key(ctx, b.Key)

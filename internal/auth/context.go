@@ -4,7 +4,7 @@ import "context"
 
 type principalKey struct{}
 
-// With returns a context that carries the caller, as the server's authentication sets it for every surface behind it.
+// With returns a context that carries the caller, as the server's authentication sets it for every surface after it.
 func With(ctx context.Context, who Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, who)
 }

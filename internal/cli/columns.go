@@ -52,7 +52,7 @@ func (p *Program) table(head []string, flexible int, rows [][]string) error {
 	return err
 }
 
-// padded is text with spaces behind it up to so many columns.
+// padded is text with spaces after it up to so many columns.
 func padded(text string, columns int) string {
 	return text + strings.Repeat(" ", max(columns-terminal.Width(text), 0))
 }

@@ -40,7 +40,7 @@ Examples:
 }
 
 type dataAdd struct {
-	Items []string    `arg:"" name:"item" help:"What to fetch, as LIBRARY:NAME; with ==VERSION behind it where there are versions."`
+	Items []string    `arg:"" name:"item" help:"What to fetch, as LIBRARY:NAME; with ==VERSION after it where there are versions."`
 	From  string      `placeholder:"PLACE" help:"The address of a mirror, or a folder, instead of the library's own place or data.places."`
 	Most  config.Size `placeholder:"SIZE" help:"How large one item may be, unpacked (default: ${data_most})."`
 	Quiet bool        `short:"q" help:"Say nothing but errors."`

@@ -49,7 +49,7 @@ func (p *Program) downloads(ctx context.Context, given []string, network network
 	return paths, nil
 }
 
-// addressName divides an address into that and the name that its file gets, which may stand behind a colon: https://example.com/a.csv:b.csv.
+// addressName divides an address into that and the name that its file gets, which may stand after a colon: https://example.com/a.csv:b.csv.
 func addressName(given string) (address, name string, err error) {
 	last := given[strings.LastIndexByte(given, '/')+1:]
 	if before, after, found := strings.Cut(last, ":"); found && strings.Contains(before, ".") && path.Ext(after) != "" {

@@ -74,7 +74,7 @@ func baseName(given string) (string, error) {
 	return base, nil
 }
 
-// namedInput is what -f names: where it is read, and its name in the workspace, which may stand behind a colon.
+// namedInput is what -f names: where it is read, and its name in the workspace, which may stand after a colon.
 func namedInput(given string) (host, name string, err error) {
 	if _, err := os.Lstat(given); err != nil {
 		if at := strings.LastIndexByte(given, ':'); at > 0 && at < len(given)-1 {

@@ -48,7 +48,7 @@ func (c *userInvite) run(ctx context.Context, p *Program) (int, error) {
 	})
 }
 
-// InvitationAddress is the page's address with the code of an invitation. Browsers do not send to servers what is behind the #.
+// InvitationAddress is the page's address with the code of an invitation. Browsers do not send to servers what is after the #.
 func InvitationAddress(server, code string) string {
 	return server + "/#invitation=" + code
 }

@@ -103,7 +103,7 @@ func (b *mcpBridge) serve(ctx context.Context, in io.Reader) (err error) {
 			b.cancel(m.Params.RequestID)
 			continue
 		}
-		if m.Method == "" || m.Method == "initialize" { // calls wait for an answer to the server; what comes behind the first request is said in the version that it agrees on
+		if m.Method == "" || m.Method == "initialize" { // calls wait for an answer to the server; what comes after the first request is said in the version that it agrees on
 			b.pass(ctx, m, text)
 			continue
 		}

@@ -62,7 +62,7 @@ func (p *Program) pageServer(c configFlag) (string, error) {
 	return address, nil
 }
 
-// PageAddress is the page's address with a code. Browsers do not send to servers what is behind the #.
+// PageAddress is the page's address with a code. Browsers do not send to servers what is after the #.
 func PageAddress(server, code string) string {
 	return server + "/#setup=" + code
 }

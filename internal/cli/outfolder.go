@@ -118,7 +118,7 @@ func (o *outFolder) hasRoom() bool {
 // mostLosses bounds the results that were not saved and are remembered by name.
 const mostLosses = 100
 
-// afterwards is the name of all that comes behind a bound.
+// afterwards is the name of all that comes after a bound.
 const afterwards = "what came after"
 
 // lose notes that a result was not saved, once for each name; what it had said before is no longer so.

@@ -280,7 +280,7 @@ func (r *repl) complete(ctx context.Context, code string, typed []string) bool {
 	return looksComplete(code, typed)
 }
 
-// indent is what the next line of an input begins with: as much as the last line and a level more behind a colon.
+// indent is what the next line of an input begins with: as much as the last line and a level more after a colon.
 func (r *repl) indent(text string) string {
 	last := text[strings.LastIndexByte(text, '\n')+1:]
 	indent := last[:len(last)-len(strings.TrimLeft(last, " \t"))]

@@ -12,7 +12,7 @@ import (
 // gap is the room between two columns.
 const gap = 2
 
-// rows writes lines of cells, with a tab behind each, in columns as wide as their widest cell; what stands behind the last tab of a line has no column. It is what
+// rows writes lines of cells, with a tab after each, in columns as wide as their widest cell; what stands after the last tab of a line has no column. It is what
 // text/tabwriter is for characters of one column each.
 type rows struct {
 	to    io.Writer

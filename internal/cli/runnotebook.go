@@ -42,7 +42,7 @@ func readNotebook(name string) (*notebook.Program, error) {
 	return n, nil
 }
 
-// argumentsOfNotebooks are what sys.argv has in the cells of a notebook behind the program's name, as Jupyter's kernel has them: some notebooks look at them.
+// argumentsOfNotebooks are what sys.argv has in the cells of a notebook after the program's name, as Jupyter's kernel has them: some notebooks look at them.
 var argumentsOfNotebooks = []string{"-f", "/tmp/kernel.json"}
 
 // aim finds out where the notebook goes with what came of it. usual is the out folder where none is asked for.
@@ -118,7 +118,7 @@ func (c *runCmd) tellFailed(v *runView, failed []int) {
 	case c.All:
 		notef(v.p.Err, "%d of %d cells failed: %s", len(failed), len(c.cells.Cells), strings.Trim(strings.ReplaceAll(fmt.Sprint(failed), " ", ", "), "[]"))
 	default:
-		notef(v.p.Err, "cell %d of %d failed; the cells behind it were not run", failed[0], len(c.cells.Cells))
+		notef(v.p.Err, "cell %d of %d failed; the cells after it were not run", failed[0], len(c.cells.Cells))
 	}
 }
 

@@ -53,7 +53,7 @@ func environment(texts []string, getenv func(string) string) (map[string]string,
 
 type sessionExec struct {
 	machineFlags
-	Command []string `arg:"" optional:"" help:"The program and its arguments, behind --."`
+	Command []string `arg:"" optional:"" help:"The program and its arguments, after --."`
 	startFlags
 	Detach bool `short:"d" help:"Start it, say its id, and leave it running."`
 	TTY    bool `short:"t" name:"tty" help:"Give it a terminal, as cove session shell does."`

@@ -90,7 +90,7 @@ func (c *askCmd) question() (goOnWith string, words []string, err error) {
 	return id, c.Prompt[1:], nil
 }
 
-// filesAmongWords takes the files away that stand before the words of a question: behind -f a shell puts all that fit an unquoted pattern there.
+// filesAmongWords takes the files away that stand before the words of a question: after -f a shell puts all that fit an unquoted pattern there.
 func (c *askCmd) filesAmongWords(p *Program, words []string) ([]string, error) {
 	n := 0
 	for n < len(words)-1 && isFile(words[n]) {

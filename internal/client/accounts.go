@@ -119,7 +119,7 @@ type AuditFilter struct {
 	From, To                           time.Time
 }
 
-// Audit returns audit rows, the newest first: limit of them behind the one with the id after ("" for the newest).
+// Audit returns audit rows, the newest first: limit of them after the one with the id after ("" for the newest).
 func (c *Client) Audit(ctx context.Context, f AuditFilter, after string, limit int) (api.List[api.AuditRow], error) {
 	q := url.Values{"limit": {strconv.Itoa(limit)}, "after": {after}, "project": {f.Project}, "user": {f.User}, "key": {f.Key}, "action": {f.Action}, "target": {f.Target},
 		"outcome": {f.Outcome}, "from": {stamp(f.From)}, "to": {stamp(f.To)}}

@@ -18,7 +18,7 @@ import (
 	"cove/internal/problem"
 )
 
-// TestConnectionsAreUsedAgain behind every kind of answer that was read to its end, and no answer is waited for that has no end.
+// TestConnectionsAreUsedAgain after every kind of answer that was read to its end, and no answer is waited for that has no end.
 func TestConnectionsAreUsedAgain(t *testing.T) {
 	t.Parallel()
 	h := &fakeHub{events: count(3), content: map[string]string{"a": "abc"}}
@@ -81,7 +81,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 }
 
-// A server that says nothing behind the last event, and does not end, holds nobody up for long.
+// A server that says nothing after the last event, and does not end, holds nobody up for long.
 func TestAServerThatDoesNotEndItsAnswer(t *testing.T) {
 	t.Parallel()
 	let := make(chan struct{})

@@ -25,7 +25,7 @@ func (g *Gap) Error() string { return "some output may be missing here" }
 const (
 	maxEvent = 64 << 20
 	silence  = 45 * time.Second // the server breaks a silence every ten seconds
-	farewell = time.Second      // for the end of an answer behind the last event
+	farewell = time.Second      // for the end of an answer after the last event
 	patience = 8                // attempts to follow again without a single event
 )
 
@@ -51,7 +51,7 @@ func (c *Client) open(ctx context.Context, q call) (*stream, error) {
 	return &stream{body: answer.Body, events: sse.NewReader(answer.Body, maxEvent, heard), idle: idle, stop: stop}, nil
 }
 
-// finish reads what little is behind the last event, so that the connection can be used again. A server that has more to say than that, or
+// finish reads what little is after the last event, so that the connection can be used again. A server that has more to say than that, or
 // takes its time, costs the connection.
 func (s *stream) finish() {
 	s.idle.Reset(farewell)
@@ -78,7 +78,7 @@ func (s *stream) next() (sse.Event, error) {
 	}
 }
 
-// follow yields what parse makes of the events at path, from behind after on, until last says that one was the last. It follows again when the
+// follow yields what parse makes of the events at path, from the event after the number after on, until last says that one was the last. It follows again when the
 // connection breaks. first, if not nil, is a connection that is open already.
 func follow[E any](ctx context.Context, c *Client, path string, after int64, first *stream, parse func([]byte) (E, error), last func(E) bool) iter.Seq2[E, error] {
 	return func(yield func(E, error) bool) {
@@ -153,7 +153,7 @@ type follower[E any] struct {
 	over  bool // of this connection, the last event was read
 }
 
-// drain yields a connection's events. It returns errOver behind the last one, and otherwise why the connection ended.
+// drain yields a connection's events. It returns errOver after the last one, and otherwise why the connection ended.
 func (f *follower[E]) drain(s *stream) error {
 	for {
 		m, err := s.next()

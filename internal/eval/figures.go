@@ -49,7 +49,7 @@ type Figures struct {
 	Alone    *Share            `json:"alone,omitempty"` // of all tries of tasks that were answered several times: how many were right, each for itself
 }
 
-// Share is how many of a number of things are right. Low and High bound the share that is behind them with 95 % confidence, by Wilson's score interval, for things
+// Share is how many of a number of things are right. Low and High bound the true share with 95 % confidence, by Wilson's score interval, for things
 // that are independent of each other.
 type Share struct {
 	Right int     `json:"right"`

@@ -9,7 +9,7 @@ import _ "embed" // setup.py
 //go:embed setup.py
 var Setup string
 
-// Passing is the variable that has what variables of one execution become again behind it: JSON, with null for those that are removed.
+// Passing is the variable that has what variables of one execution become again after it: JSON, with null for those that are removed.
 const Passing = "COVE_E2B_PASSING"
 
 // MIME types of what it adds to a display.

@@ -17,7 +17,7 @@ type output struct {
 	open      map[string]*piece // by kind: where the next bytes go
 	free      []*piece          // that have been used
 	kept      int               // bytes in chunks
-	end       int64             // position behind the last byte
+	end       int64             // position after the last byte
 	over      bool              // nothing that followers wait for comes any more
 	followers map[*follower]struct{}
 	expected  *follower // among the followers until the first of them comes; or nil
@@ -182,7 +182,7 @@ func (o *output) awaited() bool {
 	return false
 }
 
-// finish lets followers end behind what there is. What comes later, from what the process left behind, is kept as the rest is.
+// finish lets followers end after what there is. What comes later, from what the process left behind, is kept as the rest is.
 func (o *output) finish() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -21,7 +21,7 @@ type tap struct {
 	fd     int        // while it does not
 	closed bool       // who reads fd closes it
 
-	mu sync.Mutex // held from a read until what was read is in the output, so that the end comes behind it
+	mu sync.Mutex // held from a read until what was read is in the output, so that the end comes after it
 }
 
 const (

@@ -71,8 +71,8 @@ func (s *Server) slow(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		out := w.(*writer)
 		out.control, out.stall, out.multiplexed = http.NewResponseController(out.ResponseWriter), s.o.Limits.Stall, r.ProtoMajor > 1
-		// The deadline of the connection's last request may have passed, and the server itself writes behind the handler.
-		// Behind it may be up to one stall of reading what the handler left of the body.
+		// The deadline of the connection's last request may have passed, and the server itself writes after the handler.
+		// After it may be up to one stall of reading what the handler left of the body.
 		out.hurry()
 		out.rest()
 		defer func() { _ = out.control.SetWriteDeadline(time.Now().Add(2 * out.stall)) }()

@@ -28,7 +28,7 @@ type Limits struct {
 	Header time.Duration // for a request's head to arrive
 	Idle   time.Duration // a connection is kept without a request
 	Stall  time.Duration // for the next bytes of a body to arrive, or to be taken by the client
-	Speed  int64         // bytes in a second that a body must have on average behind the first Stall
+	Speed  int64         // bytes in a second that a body must have on average after the first Stall
 	Grace  time.Duration // for running requests to end when the server stops
 }
 

@@ -8,7 +8,7 @@ func (s *Server) chain(routes http.Handler) http.Handler {
 	h = s.bodies(h)         // 10. how long a body may be; short ones are read before anything starts
 	h = s.admitting(h)      //  9. how many at the same time: only callers with a key wait for room
 	h = s.rating(h)         //  8. how many in a second, by key and project
-	h = s.authenticating(h) //  7. who calls; everything behind it has a caller, but for public routes
+	h = s.authenticating(h) //  7. who calls; everything after it has a caller, but for public routes
 	h = s.crossOrigin(h)    //  6. which web pages may call; answers preflights, which have no key
 	h = s.hosts(h)          //  5. by which name the server may be called
 	h = s.tracing(h)        //  4. a span that all others are in; refused requests are seen as well

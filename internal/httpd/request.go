@@ -104,7 +104,7 @@ func goodRequestID(id string) bool {
 	return strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
 
-// logging writes a line and a measurement behind every request, also one that panics. Neither has anything that a caller can choose freely:
+// logging writes a line and a measurement after every request, also one that panics. Neither has anything that a caller can choose freely:
 // no address, no query, no header, no body.
 func (s *Server) logging(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -26,7 +26,7 @@ type detached struct {
 	e            Execution
 	conversation string
 	t            *liveExecution
-	events       chan heardEvent // to the turn that hears it, one by one; closed behind the last
+	events       chan heardEvent // to the turn that hears it, one by one; closed after the last
 	failed       error           // set before events is closed: the session's error instead of a Done
 	ended        chan struct{}   // closed when all is recorded
 

@@ -22,7 +22,7 @@ type Follower[E any] = stream.Follower[E]
 type Numbered[E any] = stream.Numbered[E]
 
 // Follow yields the events of an execution with Seq above after, from the store as far as they are old, then as they happen, and ends
-// behind the Done. A follower that does not keep up slows nobody and costs no memory. Needs auth.SessionsRead.
+// after the Done. A follower that does not keep up slows nobody and costs no memory. Needs auth.SessionsRead.
 func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (Follower[json.RawMessage], error) {
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after i
 	return events, intake.Recall(ctx, stream.PageSize)
 }
 
-// FollowTurn yields the events of a turn with Seq above after, as Follow does for an execution. It ends behind the interpreter.Answer, or
+// FollowTurn yields the events of a turn with Seq above after, as Follow does for an execution. It ends after the interpreter.Answer, or
 // with the error that ended the turn, also when it ended long ago. Needs auth.ConversationsRead.
 func (h *Hub) FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (Follower[json.RawMessage], error) {
 	if err := who.Require(auth.ConversationsRead); err != nil {
@@ -128,7 +128,7 @@ func isEnd(e stream.Event) bool {
 	return slices.Contains([]string{"done", "answer", "failure"}, transcript.TypeOf(e.Body))
 }
 
-// outputs picks what an execution emitted from the events of its turn, and ends behind the Done.
+// outputs picks what an execution emitted from the events of its turn, and ends after the Done.
 func outputs(turn Follower[json.RawMessage]) Follower[json.RawMessage] {
 	return func(yield func(Numbered[json.RawMessage], error) bool) {
 		for n, err := range turn {

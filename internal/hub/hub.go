@@ -106,7 +106,7 @@ type ModelInfo struct {
 	About    model.About
 }
 
-// Live is a session in memory: *session.Live behind named.Live.
+// Live is a session in memory: *session.Live inside named.Live.
 type Live interface {
 	named.Live
 	Kernels

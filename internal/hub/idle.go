@@ -19,7 +19,7 @@ const (
 	pauseAtOnce = 4
 	// interruptPatience is how long work that a drain has interrupted may take to end and to be stored.
 	interruptPatience = 30 * time.Second
-	// lastSaves is how long a drain saves sessions behind that, all of them together: what has not been saved by then is closed as it is.
+	// lastSaves is how long a drain saves sessions after that, all of them together: what has not been saved by then is closed as it is.
 	lastSaves    = 3 * time.Minute
 	pingPatience = 5 * time.Second
 )
@@ -165,7 +165,7 @@ func (h *Hub) giveBack(ctx context.Context, row Session) error {
 }
 
 // Drain refuses new work (problem.Unavailable, code "draining") and pauses every session as soon as it is unused. Work that uses a session may go on until ctx
-// ends, and is interrupted then. Drain returns when no session is in memory and no goroutine runs. Where ctx has a deadline, that is some minutes behind it at most: sessions that are not saved by then lose what is
+// ends, and is interrupted then. Drain returns when no session is in memory and no goroutine runs. Where ctx has a deadline, that is some minutes after it at most: sessions that are not saved by then lose what is
 // unsaved. Afterwards the hub cannot be used.
 func (h *Hub) Drain(ctx context.Context) error {
 	began := time.Now()

@@ -59,7 +59,7 @@ type QuestionBounds struct {
 
 // QuestionStore keeps the queues of conversations. Not found: question_not_found. What changes a queue touches its conversation.
 type QuestionStore interface {
-	// AddQuestion writes a question behind the others of its conversation. Problems: too_many_questions, conversation_not_found.
+	// AddQuestion writes a question after the others of its conversation. Problems: too_many_questions, conversation_not_found.
 	AddQuestion(ctx context.Context, q Question, most QuestionBounds) error
 	// Questions returns a conversation's queue, the first one first.
 	Questions(ctx context.Context, project, conversation string) ([]Question, error)
@@ -285,7 +285,7 @@ func (h *Hub) DeleteQuestion(ctx context.Context, who auth.Principal, conversati
 	h.audit(ctx, who, "question.delete", conversation, id, err)
 	if err == nil {
 		h.forgetTries(who.Project, conversation, again)
-		h.askLater(who.Project, conversation) // what was behind one that was held
+		h.askLater(who.Project, conversation) // what was after one that was held
 	}
 	return err
 }

@@ -87,7 +87,7 @@ func (l *life) rollbacks(who auth.Principal, session, code string) (told []kerne
 	return told, printed
 }
 
-// TestARollbackIsSaid kills a server behind a save and behind what came after that.
+// TestARollbackIsSaid kills a server after a save and after what came after that.
 func TestARollbackIsSaid(t *testing.T) {
 	t.Parallel()
 	l, who := newLife(t, hasty), someone(auth.LocalProject)
@@ -164,7 +164,7 @@ func TestTwoRollbacks(t *testing.T) {
 	}
 }
 
-// TestSavedSessionsLoseNothing kills a server behind a save, and behind files that were put in after it.
+// TestSavedSessionsLoseNothing kills a server after a save, and after files that were put in after it.
 func TestSavedSessionsLoseNothing(t *testing.T) {
 	t.Parallel()
 	l, who := newLife(t, hasty), someone(auth.LocalProject)

@@ -500,7 +500,7 @@ func TestAServerThatWasKilledInTheMiddleOfATurn(t *testing.T) {
 	t.Parallel()
 	l, _, who := newTalk(t, calls(python("c1", "say a\nwait never")), line{hang: true})
 	turn := l.begin(who, hub.NewTurn{Input: input("go")})
-	stored(t, l, turn.ID, 3) // code, start and what was printed; the other turn comes behind, as its line does
+	stored(t, l, turn.ID, 3) // code, start and what was printed; the other turn comes after, as its line does
 	hidden := l.begin(who, hub.NewTurn{Input: input("secret"), Hidden: true, NoPython: true})
 	n := l.killed()
 	got, err := n.Turn(t.Context(), who, turn.ID)

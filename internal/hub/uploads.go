@@ -194,7 +194,7 @@ func (h *Hub) AppendUpload(ctx context.Context, who auth.Principal, id string, p
 	return h.finishUpload(context.WithoutCancel(ctx), who, u)
 }
 
-// receivePiece writes what body has behind what has come of an upload. What is on the disk counts, also when the body fails later.
+// receivePiece writes what body has after what has come of an upload. What is on the disk counts, also when the body fails later.
 func (h *Hub) receivePiece(ctx context.Context, u Upload, body io.Reader) (Upload, error) {
 	f, whole, err := h.contents.openUpload(u.ID, u.Received)
 	if err != nil {

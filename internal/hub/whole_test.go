@@ -11,7 +11,7 @@ import (
 )
 
 // TestABusySessionCanBePaused has a session that is never unused, since there is always another request before the last one has ended: a pause and a fork
-// get their turn all the same, and so do those who came behind them.
+// get their turn all the same, and so do those who came after them.
 func TestABusySessionCanBePaused(t *testing.T) {
 	t.Parallel()
 	for what, do := range map[string]func(l *life, who auth.Principal, id string) error{

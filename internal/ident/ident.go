@@ -34,7 +34,7 @@ const (
 	Home         = "hom"
 )
 
-// bodyLength is the number of characters behind the prefix: 48 bits of milliseconds and 80 random bits in Crockford's base 32.
+// bodyLength is the number of characters after the prefix: 48 bits of milliseconds and 80 random bits in Crockford's base 32.
 const bodyLength = 26
 
 const alphabet = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -57,7 +57,7 @@ type Get struct {
 }
 
 // Ensure returns the image that a reference means, fetched and unpacked where that has not been done yet. Those who ask at the same time unpack it once. What fails or is cancelled leaves nothing
-// behind. Problems: image_missing, image_unreachable, image_unfit, image_damaged, image_too_large, images_full, disk_full, data_folder_unusable, canceled.
+// after. Problems: image_missing, image_unreachable, image_unfit, image_damaged, image_too_large, images_full, disk_full, data_folder_unusable, canceled.
 func (s Store) Ensure(ctx context.Context, r Reference, o Get) (*Image, error) {
 	if r.kind == registry && !o.Anew {
 		if i := s.here(r); i != nil {

@@ -17,7 +17,7 @@ type State struct {
 }
 
 // Paths returns the folders of a state's layers, as they are seen below root (where layers are mounted, as an engine shows it): those that go before
-// the environment's own packages, and those that go behind.
+// the environment's own packages, and those that go after.
 func (s State) Paths(root string) (first, last []string) {
 	for _, name := range s.Layers {
 		path := filepath.Join(root, name)

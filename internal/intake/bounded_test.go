@@ -34,7 +34,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// TestTooLargeIsAnswered sends far too much without looking for an answer meanwhile, as Python's http.client does: the answer is there behind that. One that goes on for ever is cut off.
+// TestTooLargeIsAnswered sends far too much without looking for an answer meanwhile, as Python's http.client does: the answer is there after that. One that goes on for ever is cut off.
 func TestTooLargeIsAnswered(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -31,7 +31,7 @@ func (t *turn) runCalls(ctx context.Context, r reply) (clients []model.ToolCall,
 // runs runs the first of calls, or several of them, and returns their results in order, also beside an error.
 type runs = func(ctx context.Context, calls []model.ToolCall) ([]model.ToolResult, error)
 
-// answerCalls runs calls in order and answers each; first runs the first ones. After one that failed the rest is not run. Code that waits for the client has no result yet, and nor have the calls behind it.
+// answerCalls runs calls in order and answers each; first runs the first ones. After one that failed the rest is not run. Code that waits for the client has no result yet, and nor have the calls after it.
 func (t *turn) answerCalls(ctx context.Context, calls, clients []model.ToolCall, first runs) error {
 	results := make([]model.Content, len(calls))
 	for n, call := range calls {

@@ -57,7 +57,7 @@ type Output struct {
 	Event kernel.Event
 }
 
-// Findings says what a look at the code of an execution found; see Turn.Look. It comes behind the execution's kernel.Done, at most once.
+// Findings says what a look at the code of an execution found; see Turn.Look. It comes after the execution's kernel.Done, at most once.
 type Findings struct {
 	Step  int
 	Items []advice.Finding // by line

@@ -15,8 +15,8 @@ var sendableID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // The largest image that is sent to a model, in bytes of the file; services refuse larger ones.
 const sendableImage = 20 << 20
 
-// normal returns a conversation in the form that every provider takes: it begins with the user; no two messages behind one another have the
-// same role; every call has an id of its own, arguments that are a JSON object, and its result in the message behind it; nothing is blank or not UTF-8. A
+// normal returns a conversation in the form that every provider takes: it begins with the user; no two messages after one another have the
+// same role; every call has an id of its own, arguments that are a JSON object, and its result in the message after it; nothing is blank or not UTF-8. A
 // conversation in that form already is returned unchanged.
 func (t *turn) normal(messages []model.Message) []model.Message {
 	n := normalizer{turn: t, taken: map[string]bool{}}

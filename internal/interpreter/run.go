@@ -20,7 +20,7 @@ type Turn struct {
 	History []model.Message
 	// Input is what comes next: words and images of the user, or results of the functions that the last turn's Calls named.
 	Input []model.Message
-	// Instructions are the client's own, behind cove's.
+	// Instructions are the client's own, after cove's.
 	Instructions string
 	// Python offers the interpreter's tool. Without it the session is not used and may be nil.
 	Python bool

@@ -75,7 +75,7 @@ func (t *turn) follow(ctx context.Context, step int, run *Suspended, events iter
 	return t.ended(ctx, step, run)
 }
 
-// resume has the code of an earlier turn go on with the results that the input brings, and answers the call of the model's that it is of, and those behind it.
+// resume has the code of an earlier turn go on with the results that the input brings, and answers the call of the model's that it is of, and those after it.
 func (t *turn) resume(ctx context.Context) error {
 	run := t.spec.Suspended
 	run.clients, run.words = nil, ""

@@ -255,8 +255,8 @@ func (r Request) Longest() time.Duration {
 
 // Paths are folders with packages, as seen in the sandbox.
 type Paths struct {
-	First []string // before the environment's own packages, behind the standard library
-	Last  []string // behind the environment's own packages
+	First []string // before the environment's own packages, after the standard library
+	Last  []string // after the environment's own packages
 }
 
 // Variables are what the environment's Python finds the packages by when it starts; see cove_layers.py in package pyenv.

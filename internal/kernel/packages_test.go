@@ -69,7 +69,7 @@ func TestAddedPathsKeepTheirOrder(t *testing.T) {
 	for _, c := range []struct{ before, want string }{
 		{"pass", "here library f2 f1 site l2 l1 l0"},
 		{"sys.path.remove(sys.path[-1])", "here library f2 f1 site l2 l1 l0"},
-		// The library is behind site-packages then; what comes first must not come before it.
+		// The library is after site-packages then; what comes first must not come before it.
 		{"sys.path.reverse()", "site library f2 f1 l2 l1 l0 here"},
 		{"sys.path[:] = [p for p in start if word(p) != 'library']", "here f2 f1 site l2 l1 l0"},
 		{"sys.path[:] = [p for p in start if word(p) != 'site']", "here library f2 f1 l2 l1 l0"},

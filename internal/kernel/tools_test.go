@@ -200,7 +200,7 @@ func TestWaitsAreInterruptedByOtherThreads(t *testing.T) {
 	}
 }
 
-// TestCallsAreInterruptedAtAnyMoment interrupts code that calls tools all the time, in threads too: whatever an interrupt comes between, nothing is held behind it.
+// TestCallsAreInterruptedAtAnyMoment interrupts code that calls tools all the time, in threads too: whatever an interrupt comes between, nothing is held after it.
 func TestCallsAreInterruptedAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	_, _, k := begin(t)

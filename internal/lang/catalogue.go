@@ -178,7 +178,7 @@ func phrase(part string) bool { return strings.Contains(strings.TrimSpace(part),
 // joints are what stands between the parts of a message, and what does in Chinese.
 var joints = [][2]string{{": ", "："}, {"; ", "；"}, {". ", "。"}, {", ", "，"}}
 
-// parts translates the longest beginning of text that is known, up to a joint, and then what is behind that. Before a known part a beginning stays as it is.
+// parts translates the longest beginning of text that is known, up to a joint, and then what is after that. Before a known part a beginning stays as it is.
 func (c *Catalogue) parts(text string, deep int) (translated string, known bool) {
 	ends := jointsOf(text)
 	for from := 0; from <= len(ends); from++ { // how many parts stay as they are at the beginning

@@ -46,7 +46,7 @@ func ParseFormat(format string) Format {
 	return f
 }
 
-// verb reads what stands behind a %. arg is the number of the next argument.
+// verb reads what stands after a %. arg is the number of the next argument.
 func verb(text string, arg *int) (v Verb, size int) {
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

@@ -78,7 +78,7 @@ func (m *matcher) find(text string) (found rule, args []string, ok bool) {
 }
 
 // match says what stands where the verbs of the format do, by the number of the argument. It takes time in proportion to the text: a verb takes no more than up to
-// the first place where the literal behind it stands.
+// the first place where the literal after it stands.
 func (f Format) match(text string) (args []string, ok bool) {
 	last := len(f.Verbs)
 	if !strings.HasPrefix(text, f.Literals[0]) || len(text) < len(f.Literals[0])+len(f.Literals[last]) || !strings.HasSuffix(text, f.Literals[last]) {
@@ -106,7 +106,7 @@ func (f Format) match(text string) (args []string, ok bool) {
 	return args, true
 }
 
-// take divides text into what the verb shows, the literal behind that, which is left out, and the rest.
+// take divides text into what the verb shows, the literal after that, which is left out, and the rest.
 func (v Verb) take(text, next string) (part, rest string, ok bool) {
 	switch v.Kind {
 	case 'd':

@@ -32,14 +32,14 @@ const (
 type Item struct {
 	Library string
 	Name    string
-	Version string // behind ==, of libraries that have versions
+	Version string // after ==, of libraries that have versions
 }
 
 var itemForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([a-z]+):([A-Za-z0-9_][A-Za-z0-9._/-]*)(?:==([A-Za-z0-9._-]+))?$`)
 })
 
-// ParseItem reads LIBRARY:NAME, with ==VERSION behind it where the library has versions.
+// ParseItem reads LIBRARY:NAME, with ==VERSION after it where the library has versions.
 func ParseItem(text string) (Item, error) {
 	m := itemForm().FindStringSubmatch(text)
 	switch {

@@ -20,7 +20,7 @@ type entry struct {
 	search *search
 
 	past   []former // what undo goes back to, the oldest first
-	typing bool     // the last change was typed text, which is undone with what is typed behind it
+	typing bool     // the last change was typed text, which is undone with what is typed after it
 }
 
 // former is what an entry was before a change.
@@ -182,7 +182,7 @@ func (e *entry) line(down bool) bool {
 	return true
 }
 
-// step shows the entry of the history before or behind the one that is shown; with stem the nearest that begins with what was typed.
+// step shows the entry of the history before or after the one that is shown; with stem the nearest that begins with what was typed.
 func (e *entry) step(h *History, by int, stem bool) {
 	if e.at == h.len() {
 		e.stem = string(e.text[:e.pos])
@@ -194,7 +194,7 @@ func (e *entry) step(h *History, by int, stem bool) {
 	e.recall(h, at)
 }
 
-// offer is what the newest entry of the history that begins with this one has behind it in the same line; nothing where the cursor is elsewhere than at the end.
+// offer is what the newest entry of the history that begins with this one has after it in the same line; nothing where the cursor is elsewhere than at the end.
 func (e *entry) offer(h *History) []rune {
 	text := string(e.text)
 	if e.secret || e.pos != len(e.text) || strings.TrimSpace(text) == "" {

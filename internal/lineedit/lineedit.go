@@ -37,14 +37,14 @@ type Options struct {
 	History *History
 	// Complete returns what may stand from start up to the cursor, which counts runes of text; nil means that there are no completions.
 	Complete func(ctx context.Context, text string, cursor int) (matches []string, start int)
-	// Highlight returns the numbers of an SGR sequence for each rune of an entry, "" for none; nil: entries have no colours, and what the history has behind them is not offered.
+	// Highlight returns the numbers of an SGR sequence for each rune of an entry, "" for none; nil: entries have no colours, and what the history has after them is not offered.
 	Highlight func(text string) []string
 	// More says whether an entry goes on in another line when Enter is pressed at its end, and what that line begins with; nil: it never does. Dumb
 	// terminals are not asked.
 	More func(ctx context.Context, text string) (indent string, more bool)
 	// Edit has the person's own editor change an entry, for Ctrl-X Ctrl-E; nil: there is none. The terminal is as it was before ReadLine meanwhile. It reports its errors itself.
 	Edit func(ctx context.Context, text string) (changed string, ok bool)
-	// Continuation is the prompt of the lines of an entry behind the first.
+	// Continuation is the prompt of the lines of an entry after the first.
 	Continuation string
 }
 

@@ -166,7 +166,7 @@ func TestEditElsewhere(t *testing.T) {
 	returns(t, got, "xy", nil)
 }
 
-// TestOffer types the beginning of what was entered before, and takes over what is shown behind it.
+// TestOffer types the beginning of what was entered before, and takes over what is shown after it.
 func TestOffer(t *testing.T) {
 	t.Parallel()
 	plain := func(text string) []string { return make([]string, len([]rune(text))) }

@@ -127,7 +127,7 @@ func (e *Editor) step(by int, stem bool) {
 	}
 }
 
-// offer is what a key that goes right puts behind the entry; it is shown, faintly, where there are colours.
+// offer is what a key that goes right puts after the entry; it is shown, faintly, where there are colours.
 func (e *Editor) offer() []rune {
 	if e.o.Highlight == nil || e.o.Dumb || e.entry.search != nil {
 		return nil

@@ -21,7 +21,7 @@ type screen struct {
 	out  io.Writer
 	dumb bool
 	size func() (columns, rows int)
-	more string                     // the prompt of rows behind a line's end
+	more string                     // the prompt of rows after a line's end
 	look func(text string) []string // the SGR numbers of each rune of an entry, "" for none; nil: no colours
 
 	drawn  layout // what is shown
@@ -41,7 +41,7 @@ type layout struct {
 // faint is the look of what is offered, in SGR's numbers.
 const faint = "2"
 
-// lay divides a prompt, a text and what is offered behind it into rows. The cursor is before the rune at pos of the text.
+// lay divides a prompt, a text and what is offered after it into rows. The cursor is before the rune at pos of the text.
 func (s *screen) lay(prompt, text string, pos int, offer string, columns int) layout {
 	var l layout
 	var row strings.Builder
@@ -112,7 +112,7 @@ func (s *screen) lay(prompt, text string, pos int, offer string, columns int) la
 	return l
 }
 
-// mark puts the cursor behind what is in the row that is being filled.
+// mark puts the cursor after what is in the row that is being filled.
 func (l *layout) mark(used, columns int) {
 	l.row, l.column = len(l.rows), used
 	if used >= columns {
@@ -207,7 +207,7 @@ func rowOf(text string) (string, int) {
 	return b.String(), columns
 }
 
-// finish shows the whole entry, and leaves the cursor at the beginning of the row below. Last is shown behind it.
+// finish shows the whole entry, and leaves the cursor at the beginning of the row below. Last is shown after it.
 func (s *screen) finish(prompt, text, last string) {
 	end := len([]rune(text))
 	if s.dumb {

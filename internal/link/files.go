@@ -185,7 +185,7 @@ func (l *Link) ListFiles(ctx context.Context) (files []workspace.Entry, more boo
 	return l.list(ctx, wire.Request{Op: wire.OpFileList})
 }
 
-// ListFolder lists the files and folders of one folder ("" is the workspace), by name, and behind them the symlinks that lead to no file of the workspace. more says that there are more than a listing holds.
+// ListFolder lists the files and folders of one folder ("" is the workspace), by name, and after them the symlinks that lead to no file of the workspace. more says that there are more than a listing holds.
 func (l *Link) ListFolder(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) {
 	entries, more, err = l.list(ctx, wire.Request{Op: wire.OpFileFolder, Path: dir})
 	return slices.DeleteFunc(entries, func(e workspace.Entry) bool { return path.Join(dir, path.Base(e.Path)) != e.Path }), more, err

@@ -183,7 +183,7 @@ func (t recordedTurn) finish(calls []ToolCall) Finish {
 	return Finish{Reason: FinishStop}
 }
 
-// words cuts behind each space and line break, and text that has none every few characters.
+// words cuts after each space and line break, and text that has none every few characters.
 func words(text string) []string {
 	var out []string
 	for len(text) > 0 {

@@ -304,7 +304,7 @@ func (s *LeasedSession) saveChanges(ctx context.Context) error {
 	return s.saveHead(ctx, true)
 }
 
-// How long Checkpoint looks for a gap between executions without delaying any, and how long it queues for one after that, which delays those behind it.
+// How long Checkpoint looks for a gap between executions without delaying any, and how long it queues for one after that, which delays those after it.
 const (
 	gapSearch = time.Second
 	gapQueue  = time.Second

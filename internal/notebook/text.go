@@ -84,7 +84,7 @@ func closed(text string) string {
 	return strings.TrimRight(text, "\n") + "\n" + open
 }
 
-// fenced writes a block behind a fence that the text itself does not have.
+// fenced writes a block after a fence that the text itself does not have.
 func fenced(w io.Writer, kind, text string) {
 	fence := "```"
 	for strings.Contains(text, fence) {

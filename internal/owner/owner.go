@@ -90,7 +90,7 @@ type watch struct {
 	last  time.Time
 }
 
-// saw notes that the database answered. Behind a time in which it may have been away, or its clock was set, the watch begins anew.
+// saw notes that the database answered. After a time in which it may have been away, or its clock was set, the watch begins anew.
 func (w watch) saw(now time.Time) watch {
 	if w.last.IsZero() || now.Before(w.last) || now.Sub(w.last) > blind {
 		w.since = now

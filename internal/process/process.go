@@ -212,7 +212,7 @@ type Event struct {
 	Recycle func()
 }
 
-// Next is the position behind the event, from which one goes on.
+// Next is the position after the event, from which one goes on.
 func (e Event) Next() int64 { return e.At + int64(len(e.Data)) }
 
 // ParseSignal returns a signal by its name, with or without SIG, or by its number.

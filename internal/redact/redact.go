@@ -415,7 +415,7 @@ func (s *Stream) tailOfForm(text []byte, large bool) int {
 	return n + escape
 }
 
-// escapeBefore returns how many bytes at the end of a text belong to an escape sequence that goes on behind them; see escaped.
+// escapeBefore returns how many bytes at the end of a text belong to an escape sequence that goes on after them; see escaped.
 func escapeBefore(text []byte) int {
 	const longest = 20
 	from := max(0, len(text)-longest)

@@ -12,7 +12,7 @@ type token struct {
 	least, most int
 }
 
-// tokens are known by how they begin, as the rules of Gitleaks say (MIT licence; config/gitleaks.toml at commit b58d3f1 of 22 July 2026); those behind the empty line are of services that it does
+// tokens are known by how they begin, as the rules of Gitleaks say (MIT licence; config/gitleaks.toml at commit b58d3f1 of 22 July 2026); those after the empty line are of services that it does
 // not have, or has with other names, as the services' own pages show them.
 var tokens = []token{
 	{"1password-token", "ops_eyJ", &base, 250, 2000},

@@ -19,7 +19,7 @@ import (
 //go:embed mold.py
 var mold string
 
-// moldFile is where mold.py leaves the memory in the workspace, in which it starts: in so many files with a number behind that.
+// moldFile is where mold.py leaves the memory in the workspace, in which it starts: in so many files with a number after that.
 const moldFile = ".memory"
 
 // moldTimeout bounds one run of mold.py, which reads some hundred megabytes; loaded machines take tens of seconds.

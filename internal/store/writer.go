@@ -19,7 +19,7 @@ const (
 )
 
 // writer is the one that writes to an SQLite database. What costs is not a write but having the disk confirm it, so the writes that wait
-// while it does become one transaction, each behind a savepoint of its own: one that fails takes no other with it.
+// while it does become one transaction, each after a savepoint of its own: one that fails takes no other with it.
 type writer struct {
 	db      *sql.DB
 	conn    *prepared // nil until the first write; its goroutine's alone
@@ -230,7 +230,7 @@ func (w *writer) next(have int, began time.Time) *writing {
 	}
 }
 
-// one runs a write behind a savepoint. Its error is one that ends the whole transaction.
+// one runs a write after a savepoint. Its error is one that ends the whole transaction.
 func (w *writer) one(ctx context.Context, db *prepared, j *writing) error {
 	if err := db.run(ctx, "SAVEPOINT one"); err != nil {
 		return err

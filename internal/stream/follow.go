@@ -51,7 +51,7 @@ func (s *Streams) Recorded(ctx context.Context, from Source) Follower[json.RawMe
 	}
 }
 
-// reader returns some of the events behind after as soon as there are any, and after which number to go on. over says that no others come.
+// reader returns some of the events after the number after as soon as there are any, and after which number to go on. over says that no others come.
 type reader func(ctx context.Context, from Source, after int64) (events []Event, next int64, over bool, err error)
 
 // each yields what read returns until that is over. taken is called for each event that was taken.
@@ -112,7 +112,7 @@ func (s *Streams) next(ctx context.Context, from Source, after int64) (events []
 	return events, after, false, nil
 }
 
-// unfinished is what a follower gets behind the last event of a writer that is closed: where this process is fenced, another one writes the stream's end.
+// unfinished is what a follower gets after the last event of a writer that is closed: where this process is fenced, another one writes the stream's end.
 func (s *Streams) unfinished(v view) error {
 	if v.whole || s.o.Fenced == nil {
 		return nil

@@ -28,7 +28,7 @@ func (s *Streams) lastStored(ctx context.Context, stream string) (int64, error) 
 		events, err := s.store.Events(ctx, stream, "", after, 1, 1)
 		return len(events) > 0, err
 	}
-	low, high := int64(0), int64(1) // an event is behind low-1, and none behind high
+	low, high := int64(0), int64(1) // an event is after low-1, and none after high
 	for {
 		found, err := more(high - 1)
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 type counting struct {
 	memory
 	mu    sync.Mutex
-	reads map[int64]int // by the number behind which they begin
+	reads map[int64]int // by the number after which they begin
 	most  int           // bytes of one read
 	hold  chan struct{} // nil: nobody waits
 }
@@ -79,7 +79,7 @@ func TestPagesAreBoundedAndShared(t *testing.T) {
 	})
 }
 
-// TestAPageThatWasReadTooEarly has one follower ask the store before the last event is there, and another one come in behind it while the store still answers.
+// TestAPageThatWasReadTooEarly has one follower ask the store before the last event is there, and another one come in after it while the store still answers.
 func TestAPageThatWasReadTooEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

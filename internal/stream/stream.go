@@ -139,7 +139,7 @@ func (s *Streams) open(stream string) *Writer {
 	return s.writers[stream]
 }
 
-// Follower is the events of a stream from one number on. It ends behind the stream's last event, or with an error. With json.RawMessage events are as
+// Follower is the events of a stream from one number on. It ends after the stream's last event, or with an error. With json.RawMessage events are as
 // they are stored: many may follow one stream, and none of them costs what parsing does. See Read.
 type Follower[E any] iter.Seq2[Numbered[E], error]
 

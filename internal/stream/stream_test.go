@@ -186,7 +186,7 @@ func TestTheLastWrite(t *testing.T) {
 	}
 }
 
-// TestAfterACrash has a process die that has shown more than it stored: what is read behind it has a gap, and the end, with numbers that nobody has seen.
+// TestAfterACrash has a process die that has shown more than it stored: what is read after it has a gap, and the end, with numbers that nobody has seen.
 func TestAfterACrash(t *testing.T) {
 	t.Parallel()
 	for _, stored := range []int{0, 1, 2, 3, 700} {

@@ -176,7 +176,7 @@ func (w *Writer) Finish(ctx context.Context, from Origin, body []byte, write fun
 	return nil
 }
 
-// ending returns the events that are not stored, and behind them the one that is to end the stream.
+// ending returns the events that are not stored, and after them the one that is to end the stream.
 func (w *Writer) ending(from Origin, body []byte) []Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -185,7 +185,7 @@ func (w *Writer) ending(from Origin, body []byte) []Event {
 	return append(last, Event{Stream: w.stream, Seq: w.seq + 1, At: w.s.o.Now(), Origin: from, Body: body})
 }
 
-// Shortened returns what is left of a stream's last events where the store refused one of them: the end, behind a gap.
+// Shortened returns what is left of a stream's last events where the store refused one of them: the end, after a gap.
 func Shortened(last []Event) []Event {
 	if len(last) < 2 {
 		return last
@@ -226,7 +226,7 @@ func (w *Writer) waiting(limit int) []Event {
 	return out
 }
 
-// at is the index in tail of the first event behind seq. The caller holds mu.
+// at is the index in tail of the first event after seq. The caller holds mu.
 func (w *Writer) at(seq int64) int {
 	if len(w.tail) == 0 {
 		return 0
@@ -256,13 +256,13 @@ func (w *Writer) stored(seq int64) {
 type view struct {
 	events []Event
 	behind bool            // the next events are not in memory any more; those up to saved are in the store
-	saved  int64           // where behind
+	saved  int64           // valid when behind is set
 	over   bool            // no further events come
 	whole  bool            // where over: the stream's end is among its events
 	wake   <-chan struct{} // where there are no events and it is not over: closed at the next change
 }
 
-// read returns some of the events behind after.
+// read returns some of the events after the number after.
 func (w *Writer) read(after int64) view {
 	w.mu.Lock()
 	defer w.mu.Unlock()

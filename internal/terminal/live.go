@@ -20,7 +20,7 @@ const (
 
 // Live is the last line of a terminal, which says what is awaited and for how long, and above it the rows of a text that is not complete yet. They are
 // drawn in place, and taken away before anything else is written: all that is written to the terminal goes through a File of the Live. Nothing is
-// drawn behind text that stands on the same row. A nil Live shows nothing.
+// drawn after text that stands on the same row. A nil Live shows nothing.
 type Live struct {
 	out    *os.File
 	colour bool
@@ -257,7 +257,7 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// endsWithin says whether the cursor is behind something after text was written; was says so of the time before. Colours and modes take no room.
+// endsWithin says whether the cursor is after something after text was written; was says so of the time before. Colours and modes take no room.
 func endsWithin(text []byte, was bool) bool {
 	if at := bytes.LastIndexByte(text, '\n'); at >= 0 {
 		text, was = text[at+1:], false

@@ -21,7 +21,7 @@ func TestTheLineIsTakenAwayBeforeOthersWrite(t *testing.T) {
 	y.UntilShown("a line\nwaiting for the model") // again, when it is quiet
 	fmt.Fprint(to, "half")
 	y.Shows("a line", "half|")
-	l.Progress("and more") // not behind half a line
+	l.Progress("and more") // not after half a line
 	fmt.Fprint(to, " a line\n\x1b[0m")
 	y.UntilShown("half a line\nand more")
 	release := l.Hold()

@@ -64,7 +64,7 @@ var (
 	marker = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^ {0,3}(?:[-*+]|[0-9]{1,9}[.)])(?:[ \t]|$)`) })
 )
 
-// complete is how much of source is blocks that nothing can be added to: they end before an empty line outside of code, when what comes behind it is
+// complete is how much of source is blocks that nothing can be added to: they end before an empty line outside of code, when what comes after it is
 // neither indented nor another item of a list.
 func complete(source string) int {
 	open := ""     // the fence that is open

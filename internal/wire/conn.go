@@ -393,7 +393,7 @@ func (c *Conn) takeOutput() []byte {
 	return nil
 }
 
-// unoccupied says whether something that is written to the stream now comes behind all that was queued. On the host nobody but the writing goroutine writes: a guest need not
+// unoccupied says whether something that is written to the stream now comes after all that was queued. On the host nobody but the writing goroutine writes: a guest need not
 // read, and who waits there for a channel can be called off.
 func (c *Conn) unoccupied() bool { return !c.host && c.running && !c.sending && len(c.out) == 0 }
 

@@ -522,7 +522,7 @@ type discard struct{ io.Writer }
 
 func (discard) Close() error { return nil }
 
-// TestBurstsWakeTheirReaders has frames come at once, and nothing behind them: who waits for them gets them all, whatever else is among them.
+// TestBurstsWakeTheirReaders has frames come at once, and nothing after them: who waits for them gets them all, whatever else is among them.
 func TestBurstsWakeTheirReaders(t *testing.T) {
 	t.Parallel()
 	full := repeat(2, 1)[0]

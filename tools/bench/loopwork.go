@@ -152,7 +152,7 @@ func (w workload) code(r modeltest.Request, results []string) modeltest.Turn {
 	return modeltest.Run(strings.NewReplacer("%[1]s", "tools."+name, "%[2]s", "tools.aio."+name).Replace(w.program))
 }
 
-// calling is a call of the tool for each key, behind so many earlier ones.
+// calling is a call of the tool for each key, after so many earlier ones.
 func calling(earlier int, keys ...int) (t modeltest.Turn) {
 	for i, key := range keys {
 		t.Calls = append(t.Calls, modeltest.Call{ID: fmt.Sprintf("call_%d", earlier+i+1), Name: toolName, Arguments: fmt.Sprintf(`{"key":%d}`, key)})

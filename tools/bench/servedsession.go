@@ -14,7 +14,7 @@ import (
 type servedSession struct {
 	api  remote
 	path string
-	rest io.ReadCloser // what may come behind the last execution's end
+	rest io.ReadCloser // what may come after the last execution's end
 }
 
 // maxServedEvent bounds an event, in bytes.

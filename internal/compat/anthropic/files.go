@@ -97,7 +97,7 @@ func (s *server) listFiles(c *call) error {
 	}
 	after := q.Get("after_id")
 	if after != "" {
-		// The hub's cursors are its own: the page behind a file is found by going there.
+		// The hub's cursors are its own: the page after a file is found by going there.
 		p.Limit = mostPage
 	}
 	for {

@@ -31,7 +31,7 @@ func (h *history) ran(id, code, printed string) {
 	h.add(model.RoleTool, model.ToolResult{CallID: id, Text: printed})
 }
 
-// split cuts what the client says now off what was said before: everything behind the last thing that the model said.
+// split cuts what the client says now off what was said before: everything after the last thing that the model said.
 func (h *history) split() (before, now []model.Message) {
 	cut := 0
 	for i, m := range h.messages {

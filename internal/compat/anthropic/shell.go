@@ -20,7 +20,7 @@ const (
 	shellTools = "code_execution_20250825"
 	bashTool   = "bash_code_execution"
 	editorTool = "text_editor_code_execution"
-	resultKind = "_tool_result" // behind a tool's name
+	resultKind = "_tool_result" // after a tool's name
 )
 
 // shellIdle is when the container of a message is paused that nobody uses.

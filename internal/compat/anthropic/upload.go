@@ -16,7 +16,7 @@ const (
 	largestField = 64 << 10
 )
 
-// upload is a multipart form with one file in transit. Clients send fields behind the file as often as before it, and the hub wants to know them
+// upload is a multipart form with one file in transit. Clients send fields after the file as often as before it, and the hub wants to know them
 // first, so the file waits on the disk, without a name.
 type upload struct {
 	file    *os.File // nil: none came

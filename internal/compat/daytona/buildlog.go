@@ -53,7 +53,7 @@ func (l *buildLog) end() {
 	l.wake()
 }
 
-// from returns what there is behind a place, and whether more may come.
+// from returns what there is after a place, and whether more may come.
 func (l *buildLog) from(place int) (text []byte, more <-chan struct{}, ended time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

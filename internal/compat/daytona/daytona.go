@@ -94,7 +94,7 @@ type Server struct {
 	parts  uploads
 
 	mu     sync.Mutex
-	naming map[string]bool // names of sandboxes and snapshots that are being made, behind their project
+	naming map[string]bool // names of sandboxes and snapshots that are being made, after their project
 }
 
 // New returns the surface.

@@ -144,7 +144,7 @@ type sandbox struct {
 	user    string // whose rights a request to the agent about files has
 }
 
-// domain is what clients put behind "PORT-ID."; "" where ports have no names.
+// domain is what clients put after "PORT-ID."; "" where ports have no names.
 func (s *server) domain() string {
 	a := s.Address()
 	if a.Host == "" {

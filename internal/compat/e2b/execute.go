@@ -125,7 +125,7 @@ func (s *server) prepare(ctx context.Context, b sandbox, where codeContext, name
 	return count, err
 }
 
-// environment is what is set for an execution: the sandbox's variables, its own, and what those become again behind it.
+// environment is what is set for an execution: the sandbox's variables, its own, and what those become again after it.
 func environment(all, own map[string]string) map[string]string {
 	env := maps.Clone(nonNil(all))
 	if len(own) == 0 {
@@ -137,7 +137,7 @@ func environment(all, own map[string]string) map[string]string {
 	return env
 }
 
-// again is what variables of one execution become behind it: what they are for all, or nothing.
+// again is what variables of one execution become after it: what they are for all, or nothing.
 func again(all, own map[string]string) map[string]*string {
 	out := map[string]*string{}
 	for name := range own {

@@ -17,7 +17,7 @@ import (
 	"cove/internal/problem"
 )
 
-// attribute begins the names of the extended attributes that have a client's metadata of a file, behind the "user." that all have.
+// attribute begins the names of the extended attributes that have a client's metadata of a file, after the "user." that all have.
 const attribute = "e2b."
 
 // folderSize is that of a folder, in bytes, as file systems on disks say it: cove counts none for folders, and clients take 0 for nothing.

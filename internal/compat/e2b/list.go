@@ -22,7 +22,7 @@ const (
 	mostListed = 10_000
 )
 
-// listed is a sandbox in a listing; the fields behind State are those of one alone.
+// listed is a sandbox in a listing; the fields after State are those of one alone.
 type listed struct {
 	Template string            `json:"templateID"`
 	Alias    string            `json:"alias,omitempty"`

@@ -36,7 +36,7 @@ const (
 type worker struct {
 	id   string
 	mark string
-	from int64 // the place of its output behind all that was read
+	from int64 // the place of its output after all that was read
 }
 
 // workerRequest is a piece of code for a worker.
@@ -62,7 +62,7 @@ func (q workerRequest) line() []byte {
 	return append(text, '\n')
 }
 
-// digits is the request in words of hexadecimal digits: c and the code, b and each variable before it, a and each behind it.
+// digits is the request in words of hexadecimal digits: c and the code, b and each variable before it, a and each after it.
 func (q workerRequest) digits() []byte {
 	out := append([]byte("c"), hex.EncodeToString([]byte(q.Code))...)
 	for _, name := range slices.Sorted(maps.Keys(q.Before)) {
@@ -77,7 +77,7 @@ func (q workerRequest) digits() []byte {
 	return append(out, '\n')
 }
 
-// words is the request as two texts in base64, what is to be run and what is behind it.
+// words is the request as two texts in base64, what is to be run and what is after it.
 func (q workerRequest) words() []byte {
 	code, behind := "", ""
 	for _, name := range slices.Sorted(maps.Keys(q.Before)) {
@@ -150,7 +150,7 @@ func (s *server) runWorker(ctx context.Context, b sandbox, where codeContext, q 
 		_, text := said(err)
 		return t.failure("ContextUnavailable", text, text)
 	}
-	// The reading goes on behind the client's leaving, until the process has taken the interrupt.
+	// The reading goes on after the client's leaving, until the process has taken the interrupt.
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	defer context.AfterFunc(ctx, func() {

@@ -129,7 +129,7 @@ func (a *answer) response(finish string, u *usage, parts []part) response {
 	return response{[]candidate{{Content: content{parts, "model"}, FinishReason: finish}}, u, cmp.Or(a.turn.Model, a.model), ident.Body(a.turn.ID)}
 }
 
-// take translates one event of the turn and returns the whole answer, or the last chunk, behind the last.
+// take translates one event of the turn and returns the whole answer, or the last chunk, after the last.
 func (a *answer) take(e interpreter.Event) (last *response, err error) {
 	switch e := e.(type) {
 	case interpreter.Text:

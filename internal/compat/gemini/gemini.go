@@ -158,7 +158,7 @@ func (s *server) handler() http.Handler {
 // notThere names what Google has and this server has not.
 func notThere(r *http.Request) error {
 	what, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, prefix), "upload/"), ":")
-	_, what, _ = strings.Cut(what, "/") // behind the version
+	_, what, _ = strings.Cut(what, "/") // after the version
 	what, _, _ = strings.Cut(what, "/")
 	for _, known := range []string{"cachedContents", "batches", "tunedModels", "fileSearchStores", "interactions", "auth_tokens", "operations", "corpora", "agents"} {
 		if what != known {

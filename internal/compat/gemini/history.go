@@ -83,7 +83,7 @@ func (h *history) answered(id, name string, result model.ToolResult) bool {
 	return true
 }
 
-// split cuts what the client says now off what was said before: everything behind the last thing that the model said or ran.
+// split cuts what the client says now off what was said before: everything after the last thing that the model said or ran.
 func (h *history) split() (before, now []model.Message) {
 	cut := 0
 	for i, m := range h.messages {

@@ -56,7 +56,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-// TestPayloads has what a client is to do behind a cell come in the reply, made of known members alone.
+// TestPayloads has what a client is to do after a cell come in the reply, made of known members alone.
 func TestPayloads(t *testing.T) {
 	t.Parallel()
 	g := newRig(t)

@@ -19,7 +19,7 @@ const (
 	checkpointID     = "checkpoint"         // a file has one
 )
 
-// parted takes what the Contents API has behind a file's path off it: "checkpoints", "checkpoints/ID" or "trust".
+// parted takes what the Contents API has after a file's path off it: "checkpoints", "checkpoints/ID" or "trust".
 func parted(said string) (d document, rest string, err error) {
 	said = strings.Trim(said, "/")
 	before, last := path.Split(said)

@@ -62,7 +62,7 @@ func (s *server) restart(ctx context.Context, who auth.Principal, p place) error
 	k.restarting()
 	k.tell(stateStarting, nil) // clients take the state restarting for a kernel that has died, and tell people so
 	_, err := s.Hub.RestartKernel(ctx, who, p.session.ID, p.kernel)
-	if p.personal && problem.Has(err, problem.KernelNotFound) { // it was begun behind the state that the session has gone back to
+	if p.personal && problem.Has(err, problem.KernelNotFound) { // it was begun after the state that the session has gone back to
 		_, err = s.Hub.StartKernel(ctx, who, p.session.ID, p.kernel)
 	}
 	if err == nil {

@@ -53,7 +53,7 @@ func openAPI(version string) string {
 	return out.String()
 }
 
-// grouped has the routes of one path behind each other.
+// grouped has the routes of one path after each other.
 func grouped(all []route) []route {
 	var out []route
 	done := map[string]bool{}

@@ -108,7 +108,7 @@ func (k *shared) run() (over func()) {
 	}
 }
 
-// start starts code. A kernel of a personal session that was begun behind the state that the session has gone back to begins anew.
+// start starts code. A kernel of a personal session that was begun after the state that the session has gone back to begins anew.
 func (x *execution) start(n hub.NewExecution) (hub.Execution, error) {
 	e, err := x.k.s.Hub.StartExecution(x.r.ctx, x.r.who, n)
 	if !x.k.place.personal || !problem.Has(err, problem.KernelNotFound) {

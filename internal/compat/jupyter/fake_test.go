@@ -187,7 +187,7 @@ func (k keys) Authenticate(_ context.Context, text string) (auth.Principal, erro
 
 var ann = auth.Principal{User: "usr_ann", Project: "prj_1", Key: "key_1", Role: auth.Member}
 
-// rig is a surface on a fake hub, behind what a front door does.
+// rig is a surface on a fake hub, after what a front door does.
 type rig struct {
 	*fakeHub
 	t        *testing.T

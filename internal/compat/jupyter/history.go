@@ -22,7 +22,7 @@ type historyRequest struct {
 	Type    string `json:"hist_access_type"` // "tail", "range" or "search"; others are as tail
 	Session int    `json:"session"`          // range: 0 is the present one, and negative numbers are those before
 	Start   int    `json:"start"`            // range: the first line; negative: from the end
-	Stop    *int   `json:"stop"`             // range: behind the last line; nil: the end
+	Stop    *int   `json:"stop"`             // range: after the last line; nil: the end
 	N       int    `json:"n"`                // tail and search: so many at most; 0: as many as there are
 	Pattern string `json:"pattern"`          // search: * and ? stand for other text, as in SQLite's GLOB
 	Unique  bool   `json:"unique"`           // search: the same input comes once

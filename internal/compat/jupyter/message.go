@@ -74,7 +74,7 @@ func parseText(text []byte) (received, error) {
 	return receivedOf(in.Channel, in.Header, in.Meta, in.Content)
 }
 
-// parseBinary reads a frame of the default protocol that has buffers behind the JSON object: a count, that many offsets, and a part at each of these. Numbers are big-endian and of 32 bits.
+// parseBinary reads a frame of the default protocol that has buffers after the JSON object: a count, that many offsets, and a part at each of these. Numbers are big-endian and of 32 bits.
 func parseBinary(frame []byte) (text []byte, buffers [][]byte, err error) {
 	if len(frame) < 8 {
 		return nil, nil, errMessage
@@ -111,7 +111,7 @@ func asBuffers(buffers [][]byte) json.RawMessage {
 }
 
 // parseParts splits a frame of the binary protocol: a count, that many offsets, and between each two of these a part: the channel, the header, the
-// parent's header, metadata, content and buffers. Numbers are little-endian and of 64 bits. It returns what is behind the channel.
+// parent's header, metadata, content and buffers. Numbers are little-endian and of 64 bits. It returns what is after the channel.
 func parseParts(frame []byte) (channel string, parts [][]byte, err error) {
 	if len(frame) < 8 {
 		return "", nil, errMessage
@@ -170,7 +170,7 @@ func (m *message) encode(parts bool) ([]byte, error) {
 			Buffers  []any           `json:"buffers"`
 		}{m.channel, m.header.ID, m.header.Type, m.header, m.parentHeader(), m.meta(), m.content, []any{}})
 		if err == nil && len(m.buffers) > 0 {
-			text = m.behind(text)
+			text = m.binaryFrame(text)
 		}
 		m.text = text
 		return text, err
@@ -178,8 +178,8 @@ func (m *message) encode(parts bool) ([]byte, error) {
 	return m.text, nil
 }
 
-// behind makes a binary frame of the default protocol, see parseBinary.
-func (m *message) behind(text []byte) []byte {
+// binaryFrame makes a binary frame of the default protocol, see parseBinary.
+func (m *message) binaryFrame(text []byte) []byte {
 	parts := append([][]byte{text}, m.buffers...)
 	at := 4 * (len(parts) + 1)
 	frame := binary.BigEndian.AppendUint32(nil, uint32(len(parts))) //nolint:gosec // at most mostParts

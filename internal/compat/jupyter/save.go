@@ -115,7 +115,7 @@ func (s *server) postContents(c *call) error {
 	return s.told(c, http.StatusCreated, made, m)
 }
 
-// copied is what copies have behind their names.
+// copied is what copies have after their names.
 var copied = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-Copy\d*\.`) })
 
 const mostNames = 10_000 // that are tried for something new

@@ -146,7 +146,7 @@ type frame struct {
 
 func weight(data []byte) int64 { return min(int64(len(data)), outRoom) }
 
-// finish ends the connection behind what waits to be sent.
+// finish ends the connection after what waits to be sent.
 func (c *socket) finish() {
 	c.over.Do(func() {
 		select {

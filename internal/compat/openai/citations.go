@@ -12,7 +12,7 @@ import (
 const mostCitations = 100
 
 // cite makes the annotations of a text: the places where it links to a file that the code made, as models write them
-// (sandbox:/mnt/data/plot.png), and behind them, at the end of the text, the files that it does not mention. Indices count characters.
+// (sandbox:/mnt/data/plot.png), and after them, at the end of the text, the files that it does not mention. Indices count characters.
 func cite(text, container string, files []string) []annotation {
 	out := []annotation{}
 	add := func(file string, start, end int) {

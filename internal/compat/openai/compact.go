@@ -83,7 +83,7 @@ func (s *server) compact(c *call) error {
 		Output: []sealedItem{{ID: ident.New("cmp"), Type: "compaction", Content: sealed}}})
 }
 
-// conversationOfRequest reads a request's items without putting anything anywhere, and returns them behind what they go on from.
+// conversationOfRequest reads a request's items without putting anything anywhere, and returns them after what they go on from.
 func (s *server) conversationOfRequest(c *call, f *form, r *request) (before, *input, []model.Message, error) {
 	b, err := s.goesOnFrom(c, r)
 	if err != nil {

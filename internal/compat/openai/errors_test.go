@@ -174,7 +174,7 @@ func TestUploadLimits(t *testing.T) {
 		w := multipart.NewWriter(&b)
 		part, _ := w.CreateFormFile("file", name)
 		_, _ = part.Write(bytes.Repeat([]byte("x"), size))
-		_ = w.WriteField("purpose", purpose) // behind the file, as the Node SDK sends it
+		_ = w.WriteField("purpose", purpose) // after the file, as the Node SDK sends it
 		_ = w.Close()
 		req, _ := http.NewRequestWithContext(t.Context(), "POST", s.URL+"/v1/files", &b)
 		req.Header.Set("Authorization", "Bearer owner")

@@ -108,7 +108,7 @@ func (s *server) listFiles(c *call) error {
 	return c.reply(newList(entries, more))
 }
 
-// collect reads pages of the hub until q.limit entries behind q.after are there. OpenAI's cursors are ids, the hub's are its own.
+// collect reads pages of the hub until q.limit entries after q.after are there. OpenAI's cursors are ids, the hub's are its own.
 func collect[T any](q query, page func(hub.Page) (hub.Listing[T], error), shown func(T) (entry, bool)) ([]entry, bool, error) {
 	var out []entry
 	found := q.after == ""

@@ -19,7 +19,7 @@ type step struct {
 	err   error
 }
 
-// steps has a turn's events come through a channel, so that somebody can wait for something else at the same time. It is closed behind the last.
+// steps has a turn's events come through a channel, so that somebody can wait for something else at the same time. It is closed after the last.
 func (s *server) steps(ctx context.Context, who auth.Principal, turn string) (<-chan step, error) {
 	follow, err := s.Hub.FollowTurn(ctx, who, turn, 0)
 	if err != nil {

@@ -33,7 +33,7 @@ func (h *history) ran(id, code string, result model.ToolResult) {
 	h.add(model.RoleTool, result)
 }
 
-// split cuts what the client says now off what was said before: everything behind the last thing that the model said.
+// split cuts what the client says now off what was said before: everything after the last thing that the model said.
 func (h *history) split() (before, now []model.Message) {
 	last := -1
 	for i, m := range h.messages {

@@ -193,7 +193,7 @@ func (s *server) abandon(c *call, turn string) {
 	}
 }
 
-// stream sends a turn's events behind the number after. With cancelled, the turn does not outlive the stream.
+// stream sends a turn's events after the number after. With cancelled, the turn does not outlive the stream.
 func (s *server) stream(c *call, turn hub.Turn, k kept, o options, after int64, cancelled bool) error {
 	out := newOutlet(c.w, after)
 	ended, err := s.streamTurn(c, turn, k, o, out)

@@ -17,7 +17,7 @@ const (
 	largestField = 64 << 10
 )
 
-// upload is a multipart form: short fields, and at most one file in transit. Clients send the fields behind the file as often as before it, and
+// upload is a multipart form: short fields, and at most one file in transit. Clients send the fields after the file as often as before it, and
 // the hub wants to know them first, so the file waits on the disk, without a name.
 type upload struct {
 	fields map[string][]string

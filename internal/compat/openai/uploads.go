@@ -328,7 +328,7 @@ func (s *server) joined(c *call, plan uploadPlan, parts []hub.File, sum string) 
 	return record, invalid("md5", "invalid_value", "The parts do not have the MD5 sum that was sent.")
 }
 
-// joint reads files one behind the other, and has one of them open at a time.
+// joint reads files one after the other, and has one of them open at a time.
 type joint struct {
 	open  func(hub.File) (io.ReadCloser, error)
 	parts []hub.File

@@ -174,7 +174,7 @@ func assistant(m model.Message) []openai.ChatCompletionMessageParamUnion {
 	return []openai.ChatCompletionMessageParamUnion{{OfAssistant: &message}}
 }
 
-// results sends the pictures of a round in a user message behind it: messages of tools carry only text.
+// results sends the pictures of a round in a user message after it: messages of tools carry only text.
 func (a *adapter) results(m model.Message) []openai.ChatCompletionMessageParamUnion {
 	var out []openai.ChatCompletionMessageParamUnion
 	var pictures []openai.ChatCompletionContentPartUnionParam

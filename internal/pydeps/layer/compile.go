@@ -87,7 +87,7 @@ func isTest(name string) bool {
 	return false
 }
 
-// compile compiles files in one process at a time, and in another one behind a file that ended the last.
+// compile compiles files in one process at a time, and in another one after a file that ended the last.
 func (c *compilation) compile(ctx context.Context, files []*entry) error {
 	select {
 	case c.store.slots <- struct{}{}:

@@ -21,7 +21,7 @@
 // limits on memory, time and file size; compiling runs none of it. Bytecode that comes in a wheel is thrown away.
 //
 // What Python would run by itself at its start is left out (.pth files, sitecustomize, usercustomize), and so is what does not belong on a module path (scripts in text,
-// headers, data files; see Layer.Stripped). Compiled programs are kept in the folder bin, where modules of their wheel find them. Modules with names of the standard library are kept: layers come behind it on sys.path.
+// headers, data files; see Layer.Stripped). Compiled programs are kept in the folder bin, where modules of their wheel find them. Modules with names of the standard library are kept: layers come after it on sys.path.
 //
 // Layers and wheels are the same files, so nobody may write to them. Sandboxes have a read-only mount. The files have mode 0444 against
 // accidents of code that runs as the owner; folders stay writable for the owner, so that "rm -r" works.

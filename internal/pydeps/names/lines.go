@@ -42,7 +42,7 @@ func (l lines) after(offset int) iter.Seq2[string, string] {
 	}
 }
 
-// get returns what stands behind a key.
+// get returns what stands after a key.
 func (l lines) get(key string) (string, bool) {
 	line, ok := strings.CutPrefix(string(l[l.from(key):]), key)
 	if !ok || line == "" || line[0] != '\t' {

@@ -188,7 +188,7 @@ func (r Requirement) String() string {
 
 const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// split cuts text behind the longest beginning that consists of the given characters.
+// split cuts text after the longest beginning that consists of the given characters.
 func split(text, characters string) (head, rest string) {
 	rest = strings.TrimLeft(text, characters)
 	return text[:len(text)-len(rest)], rest

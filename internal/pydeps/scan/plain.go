@@ -80,7 +80,7 @@ func logicalLines(code string) (lines []line, ok bool) {
 			i += 2
 		case c == '"' || c == '\'':
 			end := stringEnd(code, i)
-			if end < 0 || end < len(code) && isWord(code[end]) { // a word right behind it: an f-string with a string inside
+			if end < 0 || end < len(code) && isWord(code[end]) { // a word right after it: an f-string with a string inside
 				return nil, false
 			}
 			now, i = append(now, `"`), end

@@ -26,7 +26,7 @@ func Suspect(code string, provided func(root string) bool) bool {
 	})
 }
 
-// statesNeeds says whether code may state what it needs in other ways than by imports, or has the prompts of an interpreter, behind which anything may be.
+// statesNeeds says whether code may state what it needs in other ways than by imports, or has the prompts of an interpreter, after which anything may be.
 func statesNeeds(code string) bool {
 	return strings.Contains(code, "# ///") || strings.Contains(code, "requirements:") || strings.Contains(code, "%sql") || strings.HasPrefix(strings.TrimSpace(code), ">>>") || installs(code)
 }

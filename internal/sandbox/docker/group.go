@@ -55,7 +55,7 @@ func groupOf(pid int) *group {
 	return g
 }
 
-// number returns the number behind a word in one of the group's files; with "" the file is the number.
+// number returns the number after a word in one of the group's files; with "" the file is the number.
 func number(path, word string) (int64, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -201,7 +201,7 @@ func leavesNoHalfFile(t *testing.T, e sandbox.Engine) {
 		}
 		wantCode(t, "remove", l.Remove(t.Context(), "fits.bin", false), "")
 	}
-	// A write that was given up is cleaned up behind the answer.
+	// A write that was given up is cleaned up after the answer.
 	settled(t, l, "ls -A", "a.txt\nraced.txt\n")
 	if _, out := Shell(t, l, "cat a.txt; tr -s 0-9 < raced.txt | wc -c; wc -c < raced.txt"); out != fmt.Sprintf("before1\n%d\n", 200<<10) {
 		t.Errorf("got %.100q", out)

@@ -126,7 +126,7 @@ func (y *TTY) Until(want string, is func() (got string, ok bool)) {
 // face is a terminal's screen: what the sequences that an editor uses make of it, and no others.
 type face struct {
 	columns, rows int
-	cells         [][]string // "" is behind a character of two columns
+	cells         [][]string // "" is after a character of two columns
 	row, column   int
 	pending       []byte
 	unknown       []string

@@ -258,7 +258,7 @@ type remoteRequest struct {
 	Upstream *bool  `json:"set_upstream"`
 }
 
-// remote reads a request to push or to pull. args are those behind the options.
+// remote reads a request to push or to pull. args are those after the options.
 func (c *call) remote() (in remoteRequest, dir string, args []string, err error) {
 	if err = c.read(&in); err != nil {
 		return in, "", nil, err

@@ -193,10 +193,10 @@ type gitLog struct {
 	Timestamp string `json:"timestamp"`
 }
 
-// logFormat has a commit's fields behind each other, with zeros between them and behind the last.
+// logFormat has a commit's fields after each other, with zeros between them and after the last.
 const logFormat = "--format=tformat:%H%x00%an%x00%ae%x00%aI%x00%B%x00"
 
-// parseLog reads what git log writes by logFormat with -z, which puts a zero behind each commit.
+// parseLog reads what git log writes by logFormat with -z, which puts a zero after each commit.
 func parseLog(text string) ([]gitLog, error) {
 	out := []gitLog{}
 	fields := strings.Split(text, "\x00")

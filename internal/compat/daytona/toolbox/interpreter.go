@@ -213,7 +213,7 @@ func (t *Toolbox) prepare(c *call, name string) error {
 	return err
 }
 
-// again is what variables of one execution become behind it, as the setup takes it: what they are for all, or nothing.
+// again is what variables of one execution become after it, as the setup takes it: what they are for all, or nothing.
 func (s Sandbox) again(own map[string]string) string {
 	out := map[string]*string{}
 	for name := range own {

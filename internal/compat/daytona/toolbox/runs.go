@@ -45,7 +45,7 @@ func (r *runs) has(name string) bool {
 	return r.all[name]
 }
 
-// ownKernel starts an interpreter for one request, and waits while the sandbox has as many as it may. stop ends it behind the answer.
+// ownKernel starts an interpreter for one request, and waits while the sandbox has as many as it may. stop ends it after the answer.
 func (t *Toolbox) ownKernel(c *call) (name string, stop func(), err error) {
 	code, _ := auth.RandomCode()
 	name = runPrefix + code

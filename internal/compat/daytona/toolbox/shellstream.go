@@ -125,7 +125,7 @@ func (r *shellReader) frame(s *shellStream, kind process.Kind, said string, at i
 	tell(p)
 }
 
-// The marks that say to which stream the bytes behind them belong, where both come in one.
+// The marks that say to which stream the bytes after them belong, where both come in one.
 var marks = map[process.Kind]string{process.Stdout: "\x01\x01\x01", process.Stderr: "\x02\x02\x02"}
 
 // marker puts a mark before what is of another stream than what was before.
