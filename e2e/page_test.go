@@ -294,6 +294,9 @@ func pageModel(_ int, r modeltest.Request) modeltest.Turn {
 			results++
 		}
 	}
+	if _, text, ok := strings.Cut(question, "say: "); ok {
+		return modeltest.Say(text)
+	}
 	switch {
 	case strings.Contains(question, "run: "):
 		_, code, _ := strings.Cut(question, "run: ")
