@@ -53,13 +53,21 @@ await check('output appears as it is printed, and a reload in the middle loses n
     expect(text.split(`line ${i}`).length === 2, `line ${i} is there ${text.split(`line ${i}`).length - 1} times`)
 })
 
+/** Waits until those who do not see the page have heard something. */
+const said = (page, text) =>
+  until(async () => (await page.locator('p[role=status]').allInnerTexts()).includes(text), `it is said: ${text}`)
+
 await check('what runs is stopped, and the next question works', {}, async (page) => {
   await ask(page, 'forever')
   await page.getByText('begun').first().waitFor()
   await page.getByRole('button', { name: 'Stop' }).first().click()
   await page.getByText('What had come is kept').first().waitFor()
+  await said(page, 'The answer was stopped.')
   await ask(page, 'hello')
   await answered(page, 'You said: hello')
+  await said(page, 'The answer is complete.')
+  await ask(page, 'refused by the provider')
+  await said(page, 'The question was not answered.')
 })
 
 await check('a question is edited into a branch with its own state, and a turn is undone', {}, async (page) => {
@@ -72,7 +80,7 @@ await check('a question is edited into a branch with its own state, and a turn i
   await page
     .getByRole('textbox', { name: 'Edit the question' })
     .fill("run: import os\nprint('branch has', x, os.path.exists('kept.txt'))")
-  await page.getByRole('button', { name: 'Ask again' }).click()
+  await page.getByRole('textbox', { name: 'Edit the question' }).press('Enter') // which sends, as in the composer
   await wrote(page, 'branch has 1 True')
   await page.getByRole('img', { name: 'Version 2 of 2' }).waitFor()
   await page.getByRole('button', { name: 'Previous version' }).click()

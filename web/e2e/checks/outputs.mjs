@@ -153,3 +153,17 @@ await check('Markdown has the marks that it says, in an answer, an output and a 
   await page.goto(`shared/${(await made.json()).code}`)
   await holds(markdown(page.locator('main')), 'a shared page')
 })
+
+await check('what needed too much memory is told once', {}, async (page) => {
+  await ask(
+    page,
+    "run: parts = []\nwhile True:\n    parts.append(bytearray(64 << 20))\n    parts[-1][::4096] = b'x' * len(parts[-1][::4096])",
+  )
+  await answered(page, 'It ran.')
+  await wrote(page, /Out of memory: the code needed more than the \d+ MiB/)
+  const step = page.locator('[data-step]').last().locator('xpath=ancestor::section[1]')
+  const text = await step.innerText()
+  expect(text.match(/out of memory/gi).length === 2, `beside the step's name and in it: ${text}`)
+  expect(text.split(/variables are/i).length === 2, text)
+  await picture(page, 'memory')
+})

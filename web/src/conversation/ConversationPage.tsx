@@ -3,7 +3,7 @@ import { Fragment, lazy, Suspense, useCallback, useEffect, useMemo, useRef, useS
 import { useLocation, useSearchParams } from 'wouter'
 import type { Queued, Turn } from '../api/client'
 import { asProblem } from '../api/problem'
-import { refresh, titleOf, useConversation, useQueue, useTurns } from '../api/queries'
+import { refresh, titleOf, useConversation, useQueue, useSession, useTurns } from '../api/queries'
 import { attached, restore } from '../composer/attachments'
 import { Composer, type ComposerHandle, type Question } from '../composer/Composer'
 import { DropZone } from '../composer/DropZone'
@@ -22,7 +22,7 @@ import { ForkedFrom } from './ForkedFrom'
 import { forkConversation } from './fork'
 import { LinkBar } from './LinkBar'
 import { Queue } from './Queue'
-import { Rollback } from './Rollback'
+import { Rollback, savedAs, tellerOf } from './Rollback'
 import { StepsContext } from './reruns'
 import { TurnItem } from './Turn'
 import { branchThrough, isTry, versionsOf } from './tree'
@@ -57,9 +57,9 @@ export function ConversationPage({ id }: { id: string }) {
 
   useEffect(
     () =>
-      onTurnOver((turn) => {
+      onTurnOver((turn, end) => {
         const known = all.find((t) => t.id === turn)
-        setSaid(w.turn.complete)
+        setSaid(w.turn.ends[end])
         if (known) refresh({ conversation: id, ...(known.session ? { session: known.session } : {}) })
       }),
     [all, id, w],
@@ -142,6 +142,8 @@ export function ConversationPage({ id }: { id: string }) {
   const failed = turns.error ?? conversation.error
   const visible = branch.slice(-shown)
   const lastCopied = branch.findLast((t) => t.origin)?.id
+  const rollback = useSession(session).data?.rollback
+  const teller = tellerOf(branch, session, rollback)
   const link = current ? turnLive(current.id, true) : null
   const waits = useWaits(link)
 
@@ -209,6 +211,7 @@ export function ConversationPage({ id }: { id: string }) {
                         editing={editing === t.id}
                         onEdit={setEditing}
                         actions={actions}
+                        saved={rollback && teller === t.id ? savedAs(rollback, w) : ''}
                       />
                       {t.id === lastCopied && <ForkedFrom origin={conversation.data?.origin} />}
                     </Fragment>
@@ -227,7 +230,7 @@ export function ConversationPage({ id }: { id: string }) {
               </IconButton>
             )}
             <LinkBar live={link} />
-            {session && <Rollback session={session} />}
+            {session && !teller && <Rollback session={session} rollback={rollback} />}
             <Queue queue={queue} onEdit={onEditQueued} />
             <Composer
               ref={composer}

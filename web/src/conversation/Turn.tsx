@@ -9,10 +9,12 @@ import { Markdown } from '../output'
 import { SessionTables } from '../panels/tables'
 import { Button, copyText, IconButton, ProblemBox } from '../parts'
 import { bytes, count, money, plainName, seconds } from '../parts/format'
-import { isComposing, isMod } from '../parts/keys'
+import { isComposing } from '../parts/keys'
+import { isSend } from '../shell/preferences'
 import { useWords, type Words } from '../words'
 import { Ending } from './Ending'
 import { Rate } from './Rate'
+import { LastFailed } from './Said'
 import { Status } from './Status'
 import { Made } from './Step'
 import css from './turn.module.css'
@@ -71,7 +73,9 @@ function Asked({
           onKeyDown={(e) => {
             if (isComposing(e)) return
             if (e.key === 'Escape') onEdit(false)
-            if (e.key === 'Enter' && isMod(e)) go()
+            if (!isSend(e)) return
+            e.preventDefault()
+            go()
           }}
         />
         <p>{w.turn.editNote}</p>
@@ -133,6 +137,8 @@ interface Props {
   editing: boolean
   onEdit: (turn: string | null) => void
   actions: TurnActions
+  /** What is left of variables and files when the server was lost with this turn, or ''. */
+  saved: string
 }
 
 function costOf({ cost }: Turn, w: Words): string {
@@ -149,7 +155,7 @@ function triedAs({ tries }: Turn, w: Words): string {
 
 const running = (turn: Turn) => turn.state === 'running'
 
-export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, onEdit, actions }: Props) {
+export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, onEdit, actions, saved }: Props) {
   const w = useWords()
   const box = useRef<HTMLElement>(null)
   const [near, setNear] = useState(running(turn))
@@ -201,6 +207,7 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
         <SessionTables session={near ? turn.session : undefined}>
           <Work blocks={work} turn={turn.id} live={!over} />
         </SessionTables>
+        {answer && <LastFailed view={view} />}
         {answer && (
           <div className={css.answer}>
             <Markdown
@@ -215,9 +222,10 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
         {over && (
           <Ending
             stopped={stopped ? w.turn.stopped : ''}
-            lost={turn.state === 'lost' ? w.turn.lost : ''}
+            lost={turn.state === 'lost' || failure?.code === 'turn_lost' ? `${w.turn.lost} ${saved}`.trim() : ''}
             failure={failure}
             reason={reason}
+            onAgain={busy ? undefined : () => actions.again(turn, turn.prompt)}
           />
         )}
         {live?.link.link === 'failed' && live.link.problem && <ProblemBox error={live.link.problem} />}

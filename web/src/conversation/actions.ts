@@ -7,6 +7,7 @@ import { turnLive } from '../events/live'
 import { ask, complain, toast } from '../parts'
 import { preferences } from '../shell/preferences'
 import type { Words } from '../words'
+import { acknowledge } from './Rollback'
 
 interface More {
   parent?: string
@@ -101,6 +102,8 @@ export async function setApproval(conversation: string, approval: Approval) {
 /** Asks an edited question as another version of a turn, with the state of Python that was there before it. */
 export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn> {
   let session: Session | null = null
+  // What was lost with it was said there, and is not the new version's.
+  if (turn.state === 'lost' && turn.session) await acknowledge(turn.session).catch(() => {})
   // A fork has no points of its own: those of a copied turn are in the session that the turn was asked in.
   const from = { turn: turn.origin?.turn ?? turn.id, session: turn.origin ? turn.origin.session : turn.session }
   if (from.session) {
