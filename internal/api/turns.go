@@ -199,6 +199,7 @@ type NewTurn struct {
 	Images       []Image  `json:"images,omitempty" maxItems:"16" doc:"For a model that sees"`
 	Results      []Result `json:"results,omitempty" maxItems:"64" doc:"Of your functions that the turn before called; then there is no prompt"`
 	Parent       string   `json:"parent,omitempty" maxLength:"64" doc:"The turn to go on from: the conversation's last when left out; an earlier one begins a branch"`
+	First        bool     `json:"first,omitempty" doc:"Go on from no turn: another version of the conversation's first question"`
 	Session      string   `json:"session,omitempty" maxLength:"64" doc:"Whose Python is used: the conversation's, or a new one, when left out"`
 	Network      *Network `json:"network,omitempty" doc:"Of a new session: where its programs may connect to"`
 	Root         bool     `json:"root,omitempty" doc:"Of a new session: its programs may run as root"`
@@ -274,7 +275,7 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 	if err != nil {
 		return hub.NewTurn{}, err
 	}
-	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Network: n.Network.hub(), Root: n.Root, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
+	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, First: n.First, Session: n.Session, Network: n.Network.hub(), Root: n.Root, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
 		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Servers: n.Servers, AskBefore: n.AskBefore, Parallel: n.Parallel, Kernels: n.Kernels, Tries: n.Tries.hub(), MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
 		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Check: n.Check, Once: once, Approval: approvalOf(n.Approval)}
 	if out.Source == "" {

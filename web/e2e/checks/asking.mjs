@@ -92,6 +92,38 @@ await check('a question is edited into a branch with its own state, and a turn i
   await wrote(page, 'again 1 True')
 })
 
+await check('the first question has versions like any other', {}, async (page) => {
+  await ask(page, "run: x = 1\nopen('kept.txt', 'w').write('a')\nprint('made', x)")
+  await answered(page, 'It ran.')
+  await ask(page, "run: print('second has', x)")
+  await wrote(page, 'second has 1')
+  await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
+  const conversation = page.url().match(/cnv_[0-9a-z]+/)[0]
+  const titles = await page.locator('a[href*="/c/"]').count()
+  const box = page.getByRole('textbox', { name: 'Edit the question' })
+  await page.getByRole('button', { name: 'Edit the question' }).first().click()
+  await box.fill("run: import os\nprint('first has', 'x' in globals(), os.path.exists('kept.txt'))")
+  await box.press('Enter')
+  await wrote(page, 'first has False False')
+  await page.getByRole('img', { name: 'Version 2 of 2' }).waitFor()
+  await answered(page, 'It ran.')
+  await picture(page, 'first-version')
+  expect(page.url().includes(conversation), `it is in another conversation: ${page.url()}`)
+  expect((await page.locator('a[href*="/c/"]').count()) === titles, 'the list has another conversation')
+  await ask(page, "run: print('and then', 'x' in globals())")
+  await wrote(page, 'and then False')
+  await page.getByRole('button', { name: 'Previous version' }).click()
+  await wrote(page, 'second has 1')
+  await page.getByRole('img', { name: 'Version 1 of 2' }).waitFor()
+  await page.reload()
+  await wrote(page, 'second has 1')
+  // What is asked goes on from what is shown.
+  await ask(page, "run: print('third has', x)")
+  await wrote(page, 'third has 1')
+  await page.getByRole('button', { name: 'Next version' }).click()
+  await wrote(page, 'and then False')
+})
+
 await check('a conversation is forked in its middle, and both go on by themselves', {}, async (page) => {
   await ask(page, "run: y = 1\nopen('both.txt', 'w').write('a')\nprint('made', y)")
   await answered(page, 'It ran.')

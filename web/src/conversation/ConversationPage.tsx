@@ -104,8 +104,7 @@ export function ConversationPage({ id }: { id: string }) {
         setEditing(null)
         try {
           const asked = await askAgain(turn, text, w)
-          if (asked.conversation === id) setSearch({ turn: asked.id })
-          else navigate(`/c/${asked.conversation}`)
+          setSearch({ turn: asked.id })
           toEnd()
         } catch (error) {
           complain(error)
@@ -115,7 +114,7 @@ export function ConversationPage({ id }: { id: string }) {
       back: (turn: Turn) => void goBack(turn, branch.length - branch.findIndex((t) => t.id === turn.id), w),
       show: (turn: string) => setSearch({ turn }),
     }),
-    [branch, id, navigate, setSearch, title, toEnd, w],
+    [branch, navigate, setSearch, title, toEnd, w],
   )
 
   const escaped = useRef(0)

@@ -11,6 +11,8 @@ import { acknowledge } from './Rollback'
 
 interface More {
   parent?: string
+  /** Another version of the first question. */
+  first?: boolean
   session?: string
   /** Of a new conversation: whether code waits for its person. */
   approval?: Approval
@@ -120,19 +122,16 @@ export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn
       toast(turn.parent ? w.turn.noPoint : w.turn.noPointNew, { hint: problem.hint })
     }
   }
-  const more = { ...(turn.parent ? { parent: turn.parent } : {}), ...(session ? { session: session.id } : {}) }
+  // A first question began with nothing.
+  const bare = !session && !turn.parent
+  session ??= bare ? await data(client.POST('/sessions', { params: { header: once() }, body: {} })) : null
   // The state before the turn does not have the files that came with it.
   const files = attached(turn.files)
-  // A first question is asked in a new conversation, which asks about code as the one before it did.
-  const known = queries.getQueryData<Conversation>(['conversation', turn.conversation])
-  const approval = turn.parent || known?.approval !== 'always' ? {} : { approval: 'always' as const }
-  const asked = await askQuestion({ text, files }, turn.parent ? turn.conversation : undefined, {
-    ...more,
-    ...approval,
+  const asked = await askQuestion({ text, files }, turn.conversation, {
+    ...(turn.parent ? { parent: turn.parent } : { first: true }),
+    ...(session ? { session: session.id } : {}),
   })
-  // A first question has no parent, and a turn without one goes on from the conversation's last.
-  if (!turn.parent) toast(w.turn.firstEdited)
-  else if (session) toast(w.turn.newState)
+  if (session && !bare) toast(w.turn.newState)
   return asked
 }
 

@@ -176,7 +176,6 @@ export const en = {
     noPoint: 'No state from before that question is kept. The branch goes on from the present variables and files.',
     noPointNew:
       'No state from before that question is kept. It is asked in a new session, without the earlier files and variables.',
-    firstEdited: 'The first question of a conversation cannot have a branch: it was asked in a new conversation.',
     newState: 'The branch has variables and files of its own, from before that question.',
     fork: 'Fork from here',
     forkAll: 'Fork the conversation',
