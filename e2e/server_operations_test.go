@@ -120,6 +120,10 @@ func nativeCalls() map[string]call {
 		"turn.approve":        {body: `{"step":1,"run":true}`, more: []auth.Action{auth.SessionsExecute}, also: 400}, // it waits for nothing
 		"turn.rate":           {body: `{"good":true}`},
 		"turn.unrate":         {},
+		"turn.undo":           {body: `{"from":"{turn}"}`, more: []auth.Action{auth.SessionsWrite}, also: 404}, // its session may keep no points
+		"turn.redo":           {},
+		"turn.rerun":          {body: `{"execution":"{execution}"}`, also: 400}, // the turn may have run no code
+		"turn.unrerun":        {},
 		"turn.delete":         {fresh: []string{"turn"}},
 		"connection.set":      {body: `{"address":"http://127.0.0.1:9","models":["m"]}`, also: 404},
 		"connection.delete":   {also: 404},

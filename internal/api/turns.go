@@ -40,6 +40,8 @@ type Turn struct {
 	Origin       *hub.TurnOrigin   `json:"origin,omitempty" doc:"Of a turn that a fork of a conversation has: the turn that it is a copy of, and that one's session, which has the point from before it"`
 	Tries        *TriesOf          `json:"tries,omitempty" doc:"Of a turn that was answered several times, and of each of these tries"`
 	Rating       *Rating           `json:"rating,omitempty"`
+	Undone       *Undone           `json:"undone,omitempty"`
+	Reruns       []Rerun           `json:"reruns,omitempty" doc:"Steps that a person ran again after the answer was written"`
 	Last         int64             `json:"last_event" doc:"Id of the last event so far"`
 	User         string            `json:"user"`
 	Key          string            `json:"key,omitempty"`
@@ -180,6 +182,7 @@ func turnOf(t hub.Turn) Turn {
 		out.Tries = &TriesOf{Of: a.Of, Place: a.Place, Passed: a.Passed, Number: a.Number, Chosen: a.Chosen, Why: a.Why, Agree: a.Agree, Failed: a.Failed}
 	}
 	out.Rating = ratingOf(t.Rating)
+	out.mark(t.Marks)
 	if json.Valid(t.Problem) {
 		out.Problem = t.Problem
 	}
@@ -378,6 +381,7 @@ curl -H "Authorization: Bearer $KEY" $COVE/turns/$WAITING/approve -d '{"step":1,
 			return s.o.Hub.DeleteTurn(ctx, who, in.Turn)
 		})
 	s.addRatings(tag)
+	s.addMarks(tag)
 	addRaw(s, operation{id: "turn.events", method: http.MethodGet, path: "/turns/{turn}/events", tag: tag, action: auth.ConversationsRead, summary: "Follow a turn",
 		about: "Server-sent events, from the first one or from the one after `Last-Event-ID` on, until `answer` or `failure`.", errors: []problem.Code{problem.TurnNotFound},
 		example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 2" $COVE/turns/$TURN/events`},

@@ -205,7 +205,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		if parent.State == TurnWaiting {
 			return ErrTurnRunning() // its results come as the next turn
 		}
-		if n.Session = parent.Session; n.Session == c.Session {
+		if n.Session = parent.Session; n.Session == c.Session || parent.UndoneTo() != nil {
 			n.Session = "" // a new one where that was deleted
 		}
 	}
@@ -365,7 +365,11 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	if n.NoPython && n.Session == "" && len(n.Files) == 0 {
 		return nil
 	}
-	id := cmp.Or(n.Session, c.Session)
+	id := n.Session
+	if undone := parent.UndoneTo(); id == "" && undone != nil {
+		id = undone.Session
+	}
+	id = cmp.Or(id, c.Session)
 	if id != "" {
 		row, err := h.row(ctx, p.who, id)
 		switch {

@@ -87,9 +87,41 @@ await check('a question is edited into a branch with its own state, and a turn i
   await wrote(page, 'x is now 2')
   await page.getByRole('button', { name: 'Back to before this turn' }).last().click()
   await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click()
-  await page.getByText('as they were before that question').first().waitFor()
+  // The conversation says it, also after a reload.
+  const line = page.locator('[data-undone-to]')
+  for (const at of ['at once', 'after a reload']) {
+    await line.getByText('as they were before this question').waitFor()
+    expect((await page.locator('[data-turn][data-undone]').count()) === 1, `${at}: which turn was undone is not shown`)
+    await picture(page, `undone-${at.replaceAll(' ', '-')}`)
+    await page.reload()
+  }
+  await audit(page, 'an undone turn')
   await ask(page, "run: import os\nprint('again', x, os.path.exists('kept.txt'))")
   await wrote(page, 'again 1 True')
+  await line.waitFor()
+  expect(!(await line.getByRole('button').count()), 'what was asked after it cannot be undone with it')
+  // Undone, and then not.
+  await until(async () => (await page.getByText('It ran.').count()) === 3, 'the third answer')
+  await page.getByRole('button', { name: 'Back to before this turn' }).last().click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click()
+  await line.last().getByRole('button', { name: 'Undo this' }).click()
+  await until(async () => (await line.count()) === 1, 'the last turn counts again')
+})
+
+await check('a turn that is undone is not lost', {}, async (page) => {
+  await ask(page, "run: x = 1\nprint('made', x)")
+  await answered(page, 'It ran.')
+  await ask(page, "run: x = 2\nprint('x is now', x)")
+  await wrote(page, 'x is now 2')
+  await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
+  await page.getByRole('button', { name: 'Back to before this turn' }).first().click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click()
+  await page.getByText('before these 2 questions').waitFor()
+  expect((await page.locator('[data-turn][data-undone]').count()) === 2, 'both turns are undone')
+  await page.getByRole('button', { name: 'Undo this' }).click()
+  await page.getByText('before these 2 questions').waitFor({ state: 'detached' })
+  await ask(page, "run: print('still', x)")
+  await wrote(page, 'still 2')
 })
 
 await check('the first question has versions like any other', {}, async (page) => {

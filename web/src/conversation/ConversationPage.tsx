@@ -15,17 +15,20 @@ import { usePageKeys } from '../parts/keys'
 import { ShareMenu } from '../share/ShareMenu'
 import { Page } from '../shell/Page'
 import { useWords } from '../words'
-import { type Approval, askAgain, askQuestion, goBack, putQuestion, setApproval, stopTurn } from './actions'
+import { type Approval, askAgain, askQuestion, goBack, goOnAfter, putQuestion, setApproval, stopTurn } from './actions'
+import { answerAnew } from './anew'
 import { ContextMeter } from './ContextMeter'
 import css from './conversation.module.css'
 import { ForkedFrom } from './ForkedFrom'
 import { forkConversation } from './fork'
 import { LinkBar } from './LinkBar'
+import { outdatedOf, undoneOf } from './marks'
 import { Queue } from './Queue'
 import { Rollback, savedAs, tellerOf } from './Rollback'
-import { StepsContext } from './reruns'
+import { adopt, StepsContext } from './reruns'
 import { TurnItem } from './Turn'
 import { branchThrough, isTry, versionsOf } from './tree'
+import { Undone } from './Undone'
 import { useBottom } from './useBottom'
 
 const Notebook = lazy(() => import('../notebook/Notebook'))
@@ -52,7 +55,7 @@ export function ConversationPage({ id }: { id: string }) {
   const title = titleOf(conversation.data, branch[0]?.prompt.slice(0, 80) || w.nav.untitled)
   const current = all.find((t) => isRunning(t) && !isTry(t)) ?? null
   const last = branch.at(-1)
-  const session = last?.session ?? conversation.data?.session
+  const session = last?.undone?.session ?? last?.session ?? conversation.data?.session
   const { box, atEnd, toEnd } = useBottom(branch.length)
 
   useEffect(
@@ -111,10 +114,15 @@ export function ConversationPage({ id }: { id: string }) {
         }
       },
       fork: (turn: Turn) => void forkConversation(turn, title, w).then((made) => made && navigate(`/c/${made.id}`)),
-      back: (turn: Turn) => void goBack(turn, branch.length - branch.findIndex((t) => t.id === turn.id), w),
+      back: (turn: Turn) => void goBack(turn, branch, w),
+      anew: (turn: Turn) =>
+        void answerAnew(turn, branch, session ?? '', w).then(
+          (asked) => setSearch({ turn: asked.id }),
+          (error) => complain(error),
+        ),
       show: (turn: string) => setSearch({ turn }),
     }),
-    [branch, navigate, setSearch, title, toEnd, w],
+    [branch, session, navigate, setSearch, title, toEnd, w],
   )
 
   const escaped = useRef(0)
@@ -137,6 +145,10 @@ export function ConversationPage({ id }: { id: string }) {
     const ran = branch.filter((t) => t.last_event > 0)
     return { session, turns: ran, ids: ran.map((t) => t.id), busy: !!current }
   }, [branch, session, current])
+
+  const outdated = useMemo(() => outdatedOf(branch), [branch])
+  const undone = useMemo(() => undoneOf(branch), [branch])
+  useEffect(() => void adopt(branch), [branch])
 
   const failed = turns.error ?? conversation.error
   const visible = branch.slice(-shown)
@@ -210,8 +222,17 @@ export function ConversationPage({ id }: { id: string }) {
                         editing={editing === t.id}
                         onEdit={setEditing}
                         actions={actions}
+                        outdated={outdated.has(t.id)}
+                        undone={undone.has(t.id)}
                         saved={rollback && teller === t.id ? savedAs(rollback, w) : ''}
                       />
+                      {t.undone && undone.has(t.id) && (
+                        <Undone
+                          turn={t}
+                          questions={branch.indexOf(t) - branch.findIndex((b) => b.id === t.undone?.from) + 1}
+                          onRedo={t === last && !current ? () => void goOnAfter(t) : undefined}
+                        />
+                      )}
                       {t.id === lastCopied && <ForkedFrom origin={conversation.data?.origin} />}
                     </Fragment>
                   ))}

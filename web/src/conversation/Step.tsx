@@ -30,6 +30,7 @@ import { Approve } from './Approve'
 import { Diff } from './Diff'
 import { EditStep } from './EditStep'
 import { Elapsed } from './Elapsed'
+import { isStaleStep } from './marks'
 import { isUnfolded, unfold } from './memory'
 import { forget, interrupt, programsBefore, type Rerun, runSteps, StepsContext, useRerun, useStale } from './reruns'
 import { Said } from './Said'
@@ -183,7 +184,7 @@ export const Step = memo(
     const { step, attempts, said } = group
     const place = use(StepsContext)
     const rerun = useRerun(id)
-    const stale = useStale(id, place.ids)
+    const stale = useStale(id, place.ids) || isStaleStep(place.turns, id.slice(0, id.lastIndexOf('/')), step.number)
     const again = useMemo(
       () => (rerun?.execution ? executionLive(rerun.execution, true, rerun.code) : null),
       [rerun?.execution, rerun?.code],
@@ -362,8 +363,17 @@ function beside(from: HTMLElement | null, by: number) {
 }
 
 /** The files that a turn made or changed. */
-export function Made({ files, session }: { files: StepView['files']; session: string }) {
+export function Made({
+  files,
+  session,
+  turn,
+}: {
+  files: (StepView['files'][number] & { step: number })[]
+  session: string
+  turn: string
+}) {
   const w = useWords()
+  const { turns } = use(StepsContext)
   const [shown, setShown] = useState('')
   if (!files.length) return null
   return (
@@ -374,6 +384,7 @@ export function Made({ files, session }: { files: StepView['files']; session: st
             <bdi>{plainName(f.path)}</bdi>
             <span>{bytes(f.size)}</span>
             <span>{f.created ? w.turn.created : w.turn.changed}</span>
+            {isStaleStep(turns, turn, f.step) && <span data-stale>{w.turn.staleFiles}</span>}
           </button>
         </li>
       ))}

@@ -23,6 +23,8 @@ import { Work } from './Work'
 export interface TurnActions {
   again: (turn: Turn, text: string) => void
   back: (turn: Turn) => void
+  /** Answers once more, with the steps as they are now. */
+  anew: (turn: Turn) => void
   fork: (turn: Turn) => void
   show: (turn: string) => void
 }
@@ -137,6 +139,10 @@ interface Props {
   editing: boolean
   onEdit: (turn: string | null) => void
   actions: TurnActions
+  /** The answer was written before a step of it or above ran again. */
+  outdated: boolean
+  /** Its state was taken back. */
+  undone: boolean
   /** What is left of variables and files when the server was lost with this turn, or ''. */
   saved: string
 }
@@ -155,7 +161,17 @@ function triedAs({ tries }: Turn, w: Words): string {
 
 const running = (turn: Turn) => turn.state === 'running'
 
-export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, onEdit, actions, saved }: Props) {
+export const TurnItem = memo(function TurnItem({
+  turn,
+  versions,
+  busy,
+  editing,
+  onEdit,
+  actions,
+  outdated,
+  undone,
+  saved,
+}: Props) {
   const w = useWords()
   const box = useRef<HTMLElement>(null)
   const [near, setNear] = useState(running(turn))
@@ -175,7 +191,7 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
   const over = view ? view.state !== 'running' : !running(turn)
   const { work, answer } = view ? blocksOf(view) : { work: [], answer: turn.answer }
   const files = useMemo(
-    () => new Map((view ? stepsOf(view) : []).flatMap((s) => s.files).map((f) => [f.path, f])),
+    () => new Map((view ? stepsOf(view) : []).flatMap((s) => s.files.map((f) => [f.path, { ...f, step: s.number }]))),
     [view, view?.version],
   )
   const all = view ? stepsOf(view) : []
@@ -194,7 +210,7 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
   const stopped = turn.state === 'canceled' || failure?.code === 'canceled' || failure?.code === 'turn_canceled'
   const address = turn.session ? (path: string) => fileAddress(turn.session ?? '', path) : null
   return (
-    <article ref={box} id={turn.id} className={css.turn} data-turn tabIndex={-1}>
+    <article ref={box} id={turn.id} className={css.turn} data-turn data-undone={undone || undefined} tabIndex={-1}>
       <Asked
         turn={turn}
         versions={versions.split(' ')}
@@ -208,6 +224,14 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
           <Work blocks={work} turn={turn.id} live={!over} />
         </SessionTables>
         {answer && <LastFailed view={view} />}
+        {answer && over && outdated && (
+          <p className={css.warned}>
+            {w.turn.staleAnswer}
+            <button type="button" disabled={busy} onClick={() => actions.anew(turn)}>
+              {w.turn.anew}
+            </button>
+          </p>
+        )}
         {answer && (
           <div className={css.answer}>
             <Markdown
@@ -218,7 +242,7 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
           </div>
         )}
         {!over && <Status view={view} answering={!!answer} />}
-        {over && turn.session && <Made files={[...files.values()]} session={turn.session} />}
+        {over && turn.session && <Made files={[...files.values()]} session={turn.session} turn={turn.id} />}
         {over && (
           <Ending
             stopped={stopped ? w.turn.stopped : ''}

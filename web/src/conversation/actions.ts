@@ -1,6 +1,6 @@
 import { type Conversation, client, data, insist, once, type Session, type Turn } from '../api/client'
 import { asProblem, Problem } from '../api/problem'
-import { keepTurn, queries, refresh } from '../api/queries'
+import { keepTurn, queries } from '../api/queries'
 import { attached } from '../composer/attachments'
 import type { Question } from '../composer/Composer'
 import { turnLive } from '../events/live'
@@ -13,6 +13,8 @@ interface More {
   parent?: string
   /** Another version of the first question. */
   first?: boolean
+  /** Of this turn alone, for the model. */
+  instructions?: string
   session?: string
   /** Of a new conversation: whether code waits for its person. */
   approval?: Approval
@@ -135,17 +137,28 @@ export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn
   return asked
 }
 
-/** Makes variables and files what they were before a turn. Lost is said before. */
-export async function goBack(turn: Turn, later: number, w: Words) {
-  if (!turn.session) return
-  const yes = await ask({ title: w.turn.backTitle, text: w.turn.backText(later), go: w.turn.backGo, bad: true })
+/** Has what follows the end of a branch go on with the variables and files from before a turn of it. */
+export async function goBack(turn: Turn, branch: readonly Turn[], w: Words) {
+  const last = branch.at(-1)
+  if (!last) return
+  const later = branch.length - branch.findIndex((t) => t.id === turn.id)
+  const yes = await ask({ title: w.turn.backTitle, text: w.turn.backText(later), go: w.turn.backGo })
   if (yes === null) return
   try {
-    await data(
-      client.POST('/sessions/{session}/undo', { params: { path: { session: turn.session } }, body: { to: turn.id } }),
+    keepTurn(
+      await data(client.PUT('/turns/{turn}/undone', { params: { path: { turn: last.id } }, body: { from: turn.id } })),
     )
-    toast(w.turn.backDone)
-    refresh({ session: turn.session })
+  } catch (error) {
+    complain(error)
+  }
+}
+
+/** Takes goBack back. */
+export async function goOnAfter(last: Turn) {
+  try {
+    await data(client.DELETE('/turns/{turn}/undone', { params: { path: { turn: last.id } } }))
+    const { undone: _, ...rest } = last
+    keepTurn(rest)
   } catch (error) {
     complain(error)
   }

@@ -42,6 +42,7 @@ export const SharedTurn = memo(function SharedTurn({ turn }: { turn: Shared }) {
       <div className={turnCss.reply}>
         <Work blocks={work} turn={`shared/${turn.id}`} live={false} folded />
         {said && <LastFailed view={view} />}
+        {said && turn.outdated && <p className={turnCss.warned}>{w.turn.staleAnswer}</p>}
         {said && (
           <div className={turnCss.answer}>
             <Markdown text={said} />

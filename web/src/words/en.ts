@@ -170,9 +170,17 @@ export const en = {
     back: 'Back to before this turn',
     backTitle: 'Go back to before this turn',
     backText: (n: number) =>
-      `Variables and files become what they were when this question came. What ${n === 1 ? 'this turn' : `the last ${n} turns`} did to them is lost; the questions and answers stay to be read.`,
+      `What is asked next goes on with the variables and files from before this question. What ${n === 1 ? 'this turn' : `the last ${n} turns`} did is kept aside: you can undo this.`,
     backGo: 'Go back',
-    backDone: 'Variables and files are as they were before that question.',
+    undone: (n: number) =>
+      n === 1
+        ? 'Variables and files are as they were before this question.'
+        : `Variables and files are as they were before these ${n} questions.`,
+    redo: 'Undo this',
+    staleAnswer: 'Written before a step was changed.',
+    staleFiles: 'made before a step was changed',
+    anew: 'Answer again from here',
+    anewState: 'The new answer has a copy of the variables and files of now.',
     noPoint: 'No state from before that question is kept. The branch goes on from the present variables and files.',
     noPointNew:
       'No state from before that question is kept. It is asked in a new session, without the earlier files and variables.',
