@@ -71,14 +71,14 @@ func (s *server) addMarks(tag string) {
 		})
 	add(s, operation{id: "turn.rerun", method: http.MethodPut, path: "/turns/{turn}/reruns/{step}", tag: tag, action: auth.ConversationsWrite, summary: "Note that a step ran again",
 		about:   "With an execution that you have had run, which the answer does not know of. Exported and shared copies say so.",
-		errors:  []problem.Code{problem.TurnNotFound, problem.TurnRunning, problem.TurnInvalid, problem.ExecutionNotFound},
+		errors:  []problem.Code{problem.TurnNotFound, problem.TurnRunning, problem.ExecutionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/turns/$TURN/reruns/1 -d '{"execution":"'$EXECUTION'"}'`},
 		func(ctx context.Context, who auth.Principal, in *noteRerun) (Turn, error) {
 			out, err := s.o.Hub.NoteRerun(ctx, who, in.Turn, in.Step, in.Body.Execution)
 			return turnOf(out), err
 		})
 	addSilent(s, operation{id: "turn.unrerun", method: http.MethodDelete, path: "/turns/{turn}/reruns/{step}", tag: tag, action: auth.ConversationsWrite, summary: "Show a step as it was",
-		errors: []problem.Code{problem.TurnNotFound, problem.TurnRunning}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/turns/$TURN/reruns/1`},
+		errors: []problem.Code{problem.TurnNotFound, problem.TurnRunning, problem.ExecutionNotFound}, example: `curl -H "Authorization: Bearer $KEY" -X DELETE $COVE/turns/$TURN/reruns/1`},
 		func(ctx context.Context, who auth.Principal, in *StepPath) error {
 			_, err := s.o.Hub.NoteRerun(ctx, who, in.Turn, in.Step, "")
 			return err

@@ -124,11 +124,11 @@ func (h *Hub) NoteRerun(ctx context.Context, who auth.Principal, id string, step
 	if err == nil && execution != "" {
 		_, err = h.o.Store.Execution(ctx, who.Project, execution)
 	}
+	if err == nil {
+		err = h.hasStep(ctx, t, step)
+	}
 	if err != nil {
 		return Turn{}, err
-	}
-	if step < 1 || step > mostReruns || step > t.Steps && execution != "" {
-		return Turn{}, problem.New(problem.TurnInvalid, fmt.Sprintf("the turn has no step %d", step))
 	}
 	return h.markTurnAs(ctx, t, func(m *TurnMarks) error {
 		m.Reruns = slices.DeleteFunc(m.Reruns, func(r Rerun) bool { return r.Step == step })
@@ -138,6 +138,21 @@ func (h *Hub) NoteRerun(ctx context.Context, who auth.Principal, id string, step
 		}
 		return nil
 	})
+}
+
+// hasStep says whether a turn ran that step. One that was stopped or lost did not count its steps: its executions say it.
+func (h *Hub) hasStep(ctx context.Context, t Turn, step int) error {
+	if step >= 1 && step <= min(t.Steps, mostReruns) {
+		return nil
+	}
+	ran, err := h.o.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(ran.Items, func(e Execution) bool { return e.Step == step }) {
+		return problem.New(problem.ExecutionNotFound, fmt.Sprintf("the turn has no step %d", step))
+	}
+	return nil
 }
 
 // toMark returns a turn that has ended and is kept.

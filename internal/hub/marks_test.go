@@ -82,7 +82,7 @@ func TestStepsThatRanAgain(t *testing.T) {
 	}
 	for step, execution := range map[int]string{0: again, 2: again, 1001: ""} {
 		_, err = l.NoteRerun(t.Context(), who, first.ID, step, execution)
-		fails(t, err, "turn_invalid")
+		fails(t, err, "execution_not_found")
 	}
 	_, err = l.NoteRerun(t.Context(), who, first.ID, 1, "exe_never")
 	fails(t, err, "execution_not_found")
