@@ -294,6 +294,14 @@ func pageModel(_ int, r modeltest.Request) modeltest.Turn {
 			results++
 		}
 	}
+	if len(messages) > 0 && messages[0]["role"] == "system" {
+		if told := fmt.Sprint(messages[0]["content"]); strings.Contains(told, "Changed and run again by the user:\n```\nx = 48") && strings.Contains(told, "x is 48") {
+			return modeltest.Say("The steps have 48 now.")
+		}
+	}
+	if _, text, ok := strings.Cut(question, "say: "); ok {
+		return modeltest.Say(text)
+	}
 	switch {
 	case strings.Contains(question, "run: "):
 		_, code, _ := strings.Cut(question, "run: ")
@@ -307,6 +315,10 @@ func pageModel(_ int, r modeltest.Request) modeltest.Turn {
 		return modeltest.Say("It ran.")
 	case strings.Contains(question, "grew"), strings.Contains(question, "增长"):
 		return growth(results, strings.Contains(question, "增长"))
+	case strings.Contains(question, "stumble"):
+		return stumble(results)
+	case strings.Contains(question, "refused by the provider"):
+		return modeltest.Error(401, "invalid_request_error", "the key is not accepted")
 	case strings.Contains(question, "forever"):
 		if results == 0 {
 			return modeltest.Run("import time\nprint('begun')\nwhile True:\n    time.sleep(0.1)")
@@ -322,6 +334,24 @@ func pageModel(_ int, r modeltest.Request) modeltest.Turn {
 		return modeltest.Say("![x](http://outside.invalid/?q=1) and <script>window.hurt = 1</script> and [a link](javascript:alert(1))")
 	}
 	return modeltest.Say("You said: " + question)
+}
+
+// stumble reads a file and fails twice after that.
+func stumble(results int) modeltest.Turn {
+	saying := func(text, code string) modeltest.Turn {
+		turn := modeltest.Run(code)
+		turn.Text = []string{text}
+		return turn
+	}
+	switch results {
+	case 0:
+		return saying("I will read the file first.", "import pandas as pd\ndf = pd.read_csv('sales.csv')")
+	case 1:
+		return modeltest.Run("df['no']")
+	case 2:
+		return saying("I will try another name.", "missing")
+	}
+	return modeltest.Say("Nothing could be read.")
 }
 
 func growth(results int, chinese bool) modeltest.Turn {

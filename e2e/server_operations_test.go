@@ -120,6 +120,10 @@ func nativeCalls() map[string]call {
 		"turn.approve":        {body: `{"step":1,"run":true}`, more: []auth.Action{auth.SessionsExecute}, also: 400}, // it waits for nothing
 		"turn.rate":           {body: `{"good":true}`},
 		"turn.unrate":         {},
+		"turn.undo":           {body: `{"from":"{turn}"}`, more: []auth.Action{auth.SessionsWrite}, also: 404}, // its session may keep no points
+		"turn.redo":           {},
+		"turn.rerun":          {body: `{"execution":"{execution}"}`, also: 404}, // the turn may have run no code
+		"turn.unrerun":        {also: 404},
 		"turn.delete":         {fresh: []string{"turn"}},
 		"connection.set":      {body: `{"address":"http://127.0.0.1:9","models":["m"]}`, also: 404},
 		"connection.delete":   {also: 404},
@@ -253,7 +257,7 @@ func (o operation) inPath(word string) bool {
 
 // owned says whether objects of that word belong to a project by an id of their own.
 func owned(word string) bool {
-	return !slices.Contains([]string{"provider", "kernel", "process", "port", "number", "table", "column", "path", "cfile", "user", "member", "keytext", "invitationcode", "code"}, word)
+	return !slices.Contains([]string{"provider", "kernel", "process", "port", "number", "table", "column", "path", "step", "cfile", "user", "member", "keytext", "invitationcode", "code"}, word)
 }
 
 // never is the name of an object of that word that never existed.
@@ -294,7 +298,7 @@ func never(word string) string {
 		return "msg_" + body
 	case "cfile":
 		return containerFile("never.csv")
-	case "column", "port", "number":
+	case "column", "port", "number", "step":
 		return "77"
 	}
 	return fmt.Sprintf("%s_%s", word, body) // keys, kernels and paths have this form, or none

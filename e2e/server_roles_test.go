@@ -131,6 +131,7 @@ func (w *world) tenant(name, id, key, holder string) *tenant {
 		},
 		"port":   func() string { return "8000" },
 		"number": func() string { return "1" }, // of an execution's calls
+		"step":   func() string { return "1" }, // of a turn
 		"process": func() string {
 			return post("/api/v1/sessions/"+x.object("session")+"/processes", `{"line":"sleep 2","terminal":{"columns":80,"rows":24}}`, "id")
 		},

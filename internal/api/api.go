@@ -210,6 +210,14 @@ type TurnControl interface {
 	CancelTurn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	DeleteTurn(ctx context.Context, who auth.Principal, id string) error
 	Ratings
+	Marks
+}
+
+// Marks are what people did after turns of a hub.
+type Marks interface {
+	UndoTurns(ctx context.Context, who auth.Principal, id, from string) (hub.Turn, error)
+	RedoTurns(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
+	NoteRerun(ctx context.Context, who auth.Principal, id string, step int, execution string) (hub.Turn, error)
 }
 
 // Ratings are what people say of a hub's answers.

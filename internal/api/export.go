@@ -60,12 +60,15 @@ func (s *server) export(w http.ResponseWriter, r *http.Request, who auth.Princip
 	}
 	d := notebook.Document{Title: c.Title, Python: c.Metadata["python"], Created: c.Created, Files: fileNames(c)}
 	size := int64(0)
-	for _, t := range turns {
+	outdated := hub.Outdated(turns)
+	for i, t := range turns {
 		events, err := s.eventsOf(r.Context(), who, t, &size)
 		if err != nil {
 			return err
 		}
-		d.Turns = append(d.Turns, notebook.ReadTurn(t.Prompt, t.Answer, events))
+		turn := notebook.ReadTurn(t.Prompt, t.Answer, events)
+		turn.Outdated = outdated[i]
+		d.Turns = append(d.Turns, turn)
 	}
 	var out bytes.Buffer // whole, so that what fails is no half document
 	if err := as.write(&out, d); err != nil {

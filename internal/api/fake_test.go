@@ -673,6 +673,15 @@ func (h *fakeHub) ApproveTurn(_ context.Context, who auth.Principal, id string, 
 func (h *fakeHub) RateTurn(_ context.Context, who auth.Principal, id string, r *hub.Rating) (hub.Turn, error) {
 	return hub.Turn{ID: id, State: hub.TurnCompleted, Rating: r}, h.note(who, id, r != nil)
 }
+func (h *fakeHub) UndoTurns(_ context.Context, who auth.Principal, id, from string) (hub.Turn, error) {
+	return hub.Turn{ID: id, State: hub.TurnCompleted, Marks: &hub.TurnMarks{Undone: &hub.Undone{From: from, Session: session, At: then}}}, h.note(who, id, from)
+}
+func (h *fakeHub) RedoTurns(_ context.Context, who auth.Principal, id string) (hub.Turn, error) {
+	return hub.Turn{ID: id, State: hub.TurnCompleted}, h.note(who, id)
+}
+func (h *fakeHub) NoteRerun(_ context.Context, who auth.Principal, id string, step int, execution string) (hub.Turn, error) {
+	return hub.Turn{ID: id, State: hub.TurnCompleted, Marks: &hub.TurnMarks{Reruns: []hub.Rerun{{Step: step, Execution: execution, At: then}}}}, h.note(who, id, step, execution)
+}
 func (h *fakeHub) RatedTurns(_ context.Context, who auth.Principal, p hub.Page) (hub.Listing[hub.Turn], error) {
 	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, Conversation: conversation, Model: "m", Prompt: "?", Answer: "!", Created: then, Rating: &hub.Rating{Reason: "wrong sum", User: "usr_1", At: then}}}}, h.note(who, p)
 }

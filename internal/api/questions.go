@@ -62,7 +62,7 @@ func (s *server) addQuestions() {
 	gone := []problem.Code{problem.ConversationNotFound, problem.QuestionNotFound}
 	addRaw(s, operation{id: "question.create", method: http.MethodPost, path: "/conversations/{conversation}/queue", tag: tag, action: auth.ConversationsWrite, status: http.StatusCreated, repeat: repeatHub,
 		summary: "Put a question into the queue",
-		about:   "It is asked when the turns before it have ended, in the order of the queue, whether or not you stay, and at once where no turn runs. It is the body of `POST /conversations/{conversation}/turns`, without `parent`, `session`, `network`, `root`, `results`, `approval` and `tools`: it goes on from the turn before it, in its session. The answer comes when it is stored. It takes the rights that asking takes, and is asked with those that you have then.",
+		about:   "It is asked when the turns before it have ended, in the order of the queue, whether or not you stay, and at once where no turn runs. It is the body of `POST /conversations/{conversation}/turns`, without `parent`, `first`, `session`, `network`, `root`, `results`, `approval` and `tools`: it goes on from the turn before it, in its session. The answer comes when it is stored. It takes the rights that asking takes, and is asked with those that you have then.",
 		errors:  []problem.Code{problem.ConversationNotFound, problem.TurnInvalid, problem.TooManyQuestions, problem.QuestionTooLarge, problem.FileNotFound, problem.ModelUnknown, problem.QuotaTokens},
 		example: `# while a turn runs, or waits for your word as this one does
 BUSY=$(curl -H "Authorization: Bearer $KEY" "$COVE/turns?background=true" \

@@ -74,6 +74,7 @@ type SharedTurn struct {
 	Created  time.Time         `json:"created_at"`
 	Finished *time.Time        `json:"finished_at,omitempty"`
 	Events   []json.RawMessage `json:"events" doc:"As the turn's events are streamed; without code and output where these are not shown"`
+	Outdated bool              `json:"outdated,omitempty" doc:"A step of it, or one before it, ran again after the answer was written"`
 	Files    []SharedFile      `json:"files" doc:"That its code created or changed; their contents are not shared"`
 }
 
@@ -154,11 +155,13 @@ func (s *server) createShare(ctx context.Context, who auth.Principal, in *create
 		doc.Expires = moment(doc.Created.Add(n.Life))
 	}
 	room := int64(hub.LargestShare)
-	for _, t := range turns {
+	outdated := hub.Outdated(turns)
+	for i, t := range turns {
 		shared, err := s.sharedTurn(ctx, who, t, n.Code, &room)
 		if err != nil {
 			return MadeShare{}, err
 		}
+		shared.Outdated = outdated[i]
 		doc.Turns = append(doc.Turns, shared)
 	}
 	if n.Document, err = plainJSON(doc); err != nil {

@@ -40,6 +40,8 @@ type Turn struct {
 	Origin       *hub.TurnOrigin   `json:"origin,omitempty" doc:"Of a turn that a fork of a conversation has: the turn that it is a copy of, and that one's session, which has the point from before it"`
 	Tries        *TriesOf          `json:"tries,omitempty" doc:"Of a turn that was answered several times, and of each of these tries"`
 	Rating       *Rating           `json:"rating,omitempty"`
+	Undone       *Undone           `json:"undone,omitempty"`
+	Reruns       []Rerun           `json:"reruns,omitempty" doc:"Steps that a person ran again after the answer was written"`
 	Last         int64             `json:"last_event" doc:"Id of the last event so far"`
 	User         string            `json:"user"`
 	Key          string            `json:"key,omitempty"`
@@ -180,6 +182,7 @@ func turnOf(t hub.Turn) Turn {
 		out.Tries = &TriesOf{Of: a.Of, Place: a.Place, Passed: a.Passed, Number: a.Number, Chosen: a.Chosen, Why: a.Why, Agree: a.Agree, Failed: a.Failed}
 	}
 	out.Rating = ratingOf(t.Rating)
+	out.mark(t.Marks)
 	if json.Valid(t.Problem) {
 		out.Problem = t.Problem
 	}
@@ -199,6 +202,7 @@ type NewTurn struct {
 	Images       []Image  `json:"images,omitempty" maxItems:"16" doc:"For a model that sees"`
 	Results      []Result `json:"results,omitempty" maxItems:"64" doc:"Of your functions that the turn before called; then there is no prompt"`
 	Parent       string   `json:"parent,omitempty" maxLength:"64" doc:"The turn to go on from: the conversation's last when left out; an earlier one begins a branch"`
+	First        bool     `json:"first,omitempty" doc:"Go on from no turn: another version of the conversation's first question"`
 	Session      string   `json:"session,omitempty" maxLength:"64" doc:"Whose Python is used: the conversation's, or a new one, when left out"`
 	Network      *Network `json:"network,omitempty" doc:"Of a new session: where its programs may connect to"`
 	Root         bool     `json:"root,omitempty" doc:"Of a new session: its programs may run as root"`
@@ -274,7 +278,7 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 	if err != nil {
 		return hub.NewTurn{}, err
 	}
-	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, Session: n.Session, Network: n.Network.hub(), Root: n.Root, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
+	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, First: n.First, Session: n.Session, Network: n.Network.hub(), Root: n.Root, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
 		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Servers: n.Servers, AskBefore: n.AskBefore, Parallel: n.Parallel, Kernels: n.Kernels, Tries: n.Tries.hub(), MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
 		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Check: n.Check, Once: once, Approval: approvalOf(n.Approval)}
 	if out.Source == "" {
@@ -377,6 +381,7 @@ curl -H "Authorization: Bearer $KEY" $COVE/turns/$WAITING/approve -d '{"step":1,
 			return s.o.Hub.DeleteTurn(ctx, who, in.Turn)
 		})
 	s.addRatings(tag)
+	s.addMarks(tag)
 	addRaw(s, operation{id: "turn.events", method: http.MethodGet, path: "/turns/{turn}/events", tag: tag, action: auth.ConversationsRead, summary: "Follow a turn",
 		about: "Server-sent events, from the first one or from the one after `Last-Event-ID` on, until `answer` or `failure`.", errors: []problem.Code{problem.TurnNotFound},
 		example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 2" $COVE/turns/$TURN/events`},

@@ -315,12 +315,15 @@ func (t thing) document(ctx context.Context, from recordings) (notebook.Document
 		return notebook.Document{Created: t.execution.Created, Turns: []notebook.Turn{{Blocks: []notebook.Block{{Cell: &cell}}}}}, err
 	}
 	d := notebook.Document{Title: t.conversation.Title, Created: t.conversation.Created, Files: fileNames(t.conversation)}
-	for _, turn := range t.turns {
+	outdated := hub.Outdated(t.turns)
+	for i, turn := range t.turns {
 		events, err := from.TurnEvents(ctx, turn)
 		if err != nil {
 			return d, err
 		}
-		d.Turns = append(d.Turns, notebook.ReadTurn(turn.Prompt, turn.Answer, events))
+		read := notebook.ReadTurn(turn.Prompt, turn.Answer, events)
+		read.Outdated = outdated[i]
+		d.Turns = append(d.Turns, read)
 	}
 	return d, nil
 }

@@ -431,5 +431,11 @@ func turnOf(t api.Turn) hub.Turn {
 	if t.Tries != nil {
 		out.Tries = &hub.TurnTries{Of: t.Tries.Of}
 	}
+	for _, r := range t.Reruns {
+		if out.Marks == nil {
+			out.Marks = &hub.TurnMarks{}
+		}
+		out.Marks.Reruns = append(out.Marks.Reruns, hub.Rerun{Step: r.Step, Execution: r.Execution, At: r.At})
+	}
 	return out
 }

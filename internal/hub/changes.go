@@ -352,6 +352,17 @@ func (s telling) SetRating(ctx context.Context, project, turn string, r *Rating)
 	return nil
 }
 
+// MarkTurn implements TurnStore.
+func (s telling) MarkTurn(ctx context.Context, project, turn string, change func(*TurnMarks) error) (*TurnMarks, error) {
+	marks, err := s.Store.MarkTurn(ctx, project, turn, change)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Turn(ctx, project, turn)
+	_ = s.toldOfTurn(err, t) // the marks are written
+	return marks, nil
+}
+
 // DeleteTurn implements TurnStore.
 func (s telling) DeleteTurn(ctx context.Context, project, turn string) error {
 	return s.told(s.Store.DeleteTurn(ctx, project, turn), project, Change{Kind: ChangedTurn, ID: turn, State: stateDeleted})

@@ -203,6 +203,9 @@ func copiesOf(branch []Turn, fork Conversation) []TurnCopy {
 		}
 		c.ID, c.Conversation, c.Parent, c.Session, c.Foreign, c.Owner = ident.New(ident.Turn), fork.ID, parent, fork.Session, nil, ""
 		c.Tries, c.Rating = nil, nil // they are of the turn that was asked
+		if c.UndoneTo() != nil {
+			c.Marks = &TurnMarks{Reruns: c.Marks.Reruns} // the copies have the state after it
+		}
 		copies[i], parent = c, c.ID
 	}
 	return copies

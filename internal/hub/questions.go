@@ -142,9 +142,9 @@ func (h *Hub) putBefore(ctx context.Context, who auth.Principal, n NewTurn, id s
 // newQuestion checks all that can be checked before the question is asked.
 func (h *Hub) newQuestion(ctx context.Context, who auth.Principal, n NewTurn) (Question, error) {
 	switch {
-	case n.Parent != "" || n.Session != "" || n.Network != nil || n.Root || len(n.History) > 0 || n.Approval != ApprovalNever:
+	case n.Parent != "" || n.First || n.Session != "" || n.Network != nil || n.Root || len(n.History) > 0 || n.Approval != ApprovalNever:
 		return Question{}, problem.New(problem.TurnInvalid, "a question in the queue goes on from the turn before it, in its session").
-			WithHint("leave parent, session, network, root and approval out, or ask when the turn that runs has ended")
+			WithHint("leave parent, first, session, network, root and approval out, or ask when the turn that runs has ended")
 	case len(n.Tools)+len(n.CodeTools) > 0:
 		return Question{}, problem.New(problem.TurnInvalid, "a question in the queue has no functions of the client's: nobody may be there to run them").
 			WithHint("leave tools out, or ask when the turn that runs has ended")

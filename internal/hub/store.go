@@ -141,6 +141,8 @@ type TurnStore interface {
 	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
 	SetTries(ctx context.Context, project, turn string, t TurnTries) error
 	SetRating(ctx context.Context, project, turn string, r *Rating) error // nil: none
+	// MarkTurn changes the marks of a turn, which change gets as they are, and returns them; nil: none.
+	MarkTurn(ctx context.Context, project, turn string, change func(*TurnMarks) error) (*TurnMarks, error)
 	// EndWaiting gives a turn that waits for results of its client's another final state, with its problem as JSON. It does nothing to others.
 	EndWaiting(ctx context.Context, project, turn string, state TurnState, why []byte) error
 	// SetWaiting writes what a turn that has not ended waits for, or nil.

@@ -70,7 +70,7 @@ func (h *Hub) askTriesAgain(ctx context.Context, t Turn) error {
 	n, now := asked.Turn, h.now()
 	tries := *n.Tries
 	tries.Again = t.ID
-	n.Tries, n.Parent, n.Session, n.Network, n.Root, n.Approval = &tries, t.Parent, t.Session, nil, false, ApprovalNever
+	n.Tries, n.Parent, n.First, n.Session, n.Network, n.Root, n.Approval = &tries, t.Parent, t.Parent == "", t.Session, nil, false, ApprovalNever
 	q := Question{ID: ident.New(ident.Question), Project: t.Project, User: t.User, Key: t.Key, Scopes: asked.Scopes, Conversation: t.Conversation, Turn: n, Files: t.Files, Created: now, Changed: now}
 	queue, err := h.o.Store.Questions(ctx, t.Project, t.Conversation)
 	if err != nil {

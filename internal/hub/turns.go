@@ -20,7 +20,9 @@ type NewTurn struct {
 	Conversation string // "": a new one
 	// Parent is the turn to go on from. "": the conversation's last, if it has one; an earlier one begins a branch. The session's variables and files do not go
 	// back to that turn.
-	Parent  string
+	Parent string
+	// First begins another branch at the beginning of the conversation: the turn goes on from none. Then Parent must be "".
+	First   bool   `json:",omitempty"`
 	Session string // whose Python is used; "": the conversation's, or a new one
 	// Network and Root are those of a new session; with one that is there already they must not be given.
 	Network *Network `json:",omitempty"`

@@ -194,7 +194,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 			return err
 		}
 	}
-	if n.Parent == "" && len(n.History) == 0 && !p.made {
+	if n.Parent == "" && !n.First && len(n.History) == 0 && !p.made {
 		var err error
 		if parent, err = h.lastTurn(ctx, c); err != nil {
 			return err
@@ -205,7 +205,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		if parent.State == TurnWaiting {
 			return ErrTurnRunning() // its results come as the next turn
 		}
-		if n.Session = parent.Session; n.Session == c.Session {
+		if n.Session = parent.Session; n.Session == c.Session || parent.UndoneTo() != nil {
 			n.Session = "" // a new one where that was deleted
 		}
 	}
@@ -232,6 +232,9 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	if len(n.History) > 0 && n.Parent != "" {
 		return problem.New(problem.TurnInvalid, "a turn goes on from another one or from a history, not from both")
+	}
+	if n.First && n.Parent != "" {
+		return problem.New(problem.TurnInvalid, "a first turn goes on from no other one").WithHint("leave first or parent out")
 	}
 	if err := h.mayAsk(ctx, p.who.Project, p.who.Key); err != nil {
 		return err
@@ -362,7 +365,11 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	if n.NoPython && n.Session == "" && len(n.Files) == 0 {
 		return nil
 	}
-	id := cmp.Or(n.Session, c.Session)
+	id := n.Session
+	if undone := parent.UndoneTo(); id == "" && undone != nil {
+		id = undone.Session
+	}
+	id = cmp.Or(id, c.Session)
 	if id != "" {
 		row, err := h.row(ctx, p.who, id)
 		switch {

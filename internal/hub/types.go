@@ -216,6 +216,7 @@ type Turn struct {
 	Origin *TurnOrigin
 	Tries  *TurnTries // what it has to do with tries; nil: nothing
 	Rating *Rating    // what a person says of the answer; nil: nothing
+	Marks  *TurnMarks // nil: none
 	Work   Work       // of a turn that has just ended: it is counted, and not kept with the turn
 	// Taken is the question of the queue that a turn is when it begins. It is not kept with the turn.
 	Taken Taken

@@ -74,7 +74,7 @@ func WriteHTML(w io.Writer, d Document, room int) error {
 			}
 			writeCell(b, *block.Cell, &room)
 		}
-		if err := said(t.Answer); err != nil {
+		if err := said(t.answer()); err != nil {
 			return err
 		}
 	}

@@ -51,7 +51,7 @@ func WriteIPYNB(w io.Writer, d Document) error {
 			}
 		}
 		if t.Answer != "" {
-			b.text(t.Answer)
+			b.text(t.answer())
 		}
 	}
 	language := map[string]any{"name": "python"}

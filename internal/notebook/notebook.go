@@ -25,6 +25,19 @@ type Turn struct {
 	Prompt string
 	Blocks []Block
 	Answer string
+	// Outdated says that a step of it, or one before it, ran again after the answer was written.
+	Outdated bool
+}
+
+// outdatedNote is said before an answer that is outdated.
+const outdatedNote = "*This answer was written before a step was run again with changes.*"
+
+// answer returns the answer with what is to be said of it first.
+func (t Turn) answer() string {
+	if t.Answer == "" || !t.Outdated {
+		return t.Answer
+	}
+	return outdatedNote + "\n\n" + t.Answer
 }
 
 // Block is what the model said between executions, or one execution.

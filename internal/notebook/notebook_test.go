@@ -3,6 +3,7 @@ package notebook_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,6 +41,24 @@ func hostile() notebook.Document {
 		interpreter.Text{Delta: "It is\rdone."},
 	}
 	return notebook.Document{Title: "流失\n# x", Python: "3.11.7", Files: []string{"a`b\n.csv"}, Turns: []notebook.Turn{notebook.ReadTurn("流失？\nimport os", "It is\rdone.", events)}}
+}
+
+// TestOutdatedAnswers says in each format that an answer does not know of a step that ran again.
+func TestOutdatedAnswers(t *testing.T) {
+	t.Parallel()
+	for name, write := range map[string]func(io.Writer, notebook.Document) error{
+		"ipynb": notebook.WriteIPYNB, "python": notebook.WritePython,
+		"markdown": func(w io.Writer, d notebook.Document) error { return notebook.WriteMarkdownFigures(w, d, 0) },
+		"html":     func(w io.Writer, d notebook.Document) error { return notebook.WriteHTML(w, d, 0) },
+	} {
+		for _, outdated := range []bool{false, true} {
+			var out bytes.Buffer
+			err := write(&out, notebook.Document{Turns: []notebook.Turn{{Prompt: "How many?", Answer: "It is 42.", Outdated: outdated}}})
+			if at := strings.Index(out.String(), "was written before a step was run again"); err != nil || at >= 0 != outdated || at > strings.Index(out.String(), "It is 42.") {
+				t.Errorf("%s: outdated %t: %v\n%s", name, outdated, err, &out)
+			}
+		}
+	}
 }
 
 func TestReadTurn(t *testing.T) {

@@ -51,7 +51,7 @@ func writeMarkdown(w io.Writer, d Document, figures func(io.Writer, Cell)) error
 			}
 		}
 		if t.Answer != "" {
-			fmt.Fprintf(b, "%s\n\n", closed(clean(t.Answer)))
+			fmt.Fprintf(b, "%s\n\n", closed(clean(t.answer())))
 		}
 	}
 	return b.Flush()
@@ -172,7 +172,7 @@ func WritePython(w io.Writer, d Document) error {
 		}
 		if t.Answer != "" {
 			fmt.Fprintln(b, "\n# %% [markdown]")
-			comment(b, t.Answer)
+			comment(b, t.answer())
 		}
 	}
 	return b.Flush()

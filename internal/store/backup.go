@@ -77,7 +77,7 @@ func tables() []backupTable {
 		table("turns", "id text, project text, user_id text, key_id text, conversation text, parent text, session_id text, state text, unfinished int, model text, "+
 			"prompt text, answer text, reason text, problem text, messages text, calls text, input_tokens int, output_tokens int, cached_tokens int, reasoning_tokens int, "+
 			"tokens_estimated int, steps int, created int, finished int, events int, surface text, hidden int, waiting text, "+
-			"cost int, currency text, context_used int, context_size int, files text, origin text, tries text, rating text, rated int"),
+			"cost int, currency text, context_used int, context_size int, files text, origin text, tries text, rating text, rated int, marks text"),
 		table("files", "id text, project text, user_id text, name text, size int, sha256 text, purpose text, created int, expires int"),
 		table("shares", "id text, hash text, project text, user_id text, conversation text, turn_id text, title text, turns int, code int, size int, created int, "+
 			"expires int, document bytes"),

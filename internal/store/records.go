@@ -64,6 +64,7 @@ func turnFields(t *hub.Turn) []field {
 		content(field{"surface", jsonTextOf(&t.Foreign)}), {"hidden", flag{&t.Hidden}}, {"owner", textOf(&t.Owner)},
 		content(field{"files", documentOf(&t.Files)}), {"origin", documentOf(&t.Origin)},
 		content(field{"rating", documentOf(&t.Rating)}), {"rated", derived{func() any { return bit(t.Rating != nil) }}},
+		{"marks", documentOf(&t.Marks)},
 	}, turnEnd(t)...)
 }
 

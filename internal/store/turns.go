@@ -217,6 +217,21 @@ func (s *Store) SetRating(ctx context.Context, project, turn string, r *hub.Rati
 	})
 }
 
+// MarkTurn implements hub.TurnStore.
+func (s *Store) MarkTurn(ctx context.Context, project, turn string, change func(*hub.TurnMarks) error) (*hub.TurnMarks, error) {
+	fields := func(m **hub.TurnMarks) []field { return []field{{"marks", documentOf(m)}} }
+	return modify(ctx, s, record[*hub.TurnMarks]{problem.TurnNotFound, "turns", fields}, owned(project, turn), func(m **hub.TurnMarks) error {
+		if *m == nil {
+			*m = &hub.TurnMarks{}
+		}
+		err := change(*m)
+		if (*m).Undone == nil && len((*m).Reruns) == 0 {
+			*m = nil
+		}
+		return err
+	}, nil)
+}
+
 // RatedTurns implements hub.TurnStore.
 func (s *Store) RatedTurns(ctx context.Context, project string, p hub.Page) (hub.Listing[hub.Turn], error) {
 	var w filter

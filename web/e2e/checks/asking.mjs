@@ -53,13 +53,21 @@ await check('output appears as it is printed, and a reload in the middle loses n
     expect(text.split(`line ${i}`).length === 2, `line ${i} is there ${text.split(`line ${i}`).length - 1} times`)
 })
 
+/** Waits until those who do not see the page have heard something. */
+const said = (page, text) =>
+  until(async () => (await page.locator('p[role=status]').allInnerTexts()).includes(text), `it is said: ${text}`)
+
 await check('what runs is stopped, and the next question works', {}, async (page) => {
   await ask(page, 'forever')
   await page.getByText('begun').first().waitFor()
   await page.getByRole('button', { name: 'Stop' }).first().click()
   await page.getByText('What had come is kept').first().waitFor()
+  await said(page, 'The answer was stopped.')
   await ask(page, 'hello')
   await answered(page, 'You said: hello')
+  await said(page, 'The answer is complete.')
+  await ask(page, 'refused by the provider')
+  await said(page, 'The question was not answered.')
 })
 
 await check('a question is edited into a branch with its own state, and a turn is undone', {}, async (page) => {
@@ -72,16 +80,80 @@ await check('a question is edited into a branch with its own state, and a turn i
   await page
     .getByRole('textbox', { name: 'Edit the question' })
     .fill("run: import os\nprint('branch has', x, os.path.exists('kept.txt'))")
-  await page.getByRole('button', { name: 'Ask again' }).click()
+  await page.getByRole('textbox', { name: 'Edit the question' }).press('Enter') // which sends, as in the composer
   await wrote(page, 'branch has 1 True')
   await page.getByRole('img', { name: 'Version 2 of 2' }).waitFor()
   await page.getByRole('button', { name: 'Previous version' }).click()
   await wrote(page, 'x is now 2')
   await page.getByRole('button', { name: 'Back to before this turn' }).last().click()
   await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click()
-  await page.getByText('as they were before that question').first().waitFor()
+  // The conversation says it, also after a reload.
+  const line = page.locator('[data-undone-to]')
+  for (const at of ['at once', 'after a reload']) {
+    await line.getByText('as they were before this question').waitFor()
+    expect((await page.locator('[data-turn][data-undone]').count()) === 1, `${at}: which turn was undone is not shown`)
+    await picture(page, `undone-${at.replaceAll(' ', '-')}`)
+    await page.reload()
+  }
+  await audit(page, 'an undone turn')
   await ask(page, "run: import os\nprint('again', x, os.path.exists('kept.txt'))")
   await wrote(page, 'again 1 True')
+  await line.waitFor()
+  expect(!(await line.getByRole('button').count()), 'what was asked after it cannot be undone with it')
+  // Undone, and then not.
+  await until(async () => (await page.getByText('It ran.').count()) === 3, 'the third answer')
+  await page.getByRole('button', { name: 'Back to before this turn' }).last().click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click()
+  await line.last().getByRole('button', { name: 'Undo this' }).click()
+  await until(async () => (await line.count()) === 1, 'the last turn counts again')
+})
+
+await check('a turn that is undone is not lost', {}, async (page) => {
+  await ask(page, "run: x = 1\nprint('made', x)")
+  await answered(page, 'It ran.')
+  await ask(page, "run: x = 2\nprint('x is now', x)")
+  await wrote(page, 'x is now 2')
+  await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
+  await page.getByRole('button', { name: 'Back to before this turn' }).first().click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Go back' }).click()
+  await page.getByText('before these 2 questions').waitFor()
+  expect((await page.locator('[data-turn][data-undone]').count()) === 2, 'both turns are undone')
+  await page.getByRole('button', { name: 'Undo this' }).click()
+  await page.getByText('before these 2 questions').waitFor({ state: 'detached' })
+  await ask(page, "run: print('still', x)")
+  await wrote(page, 'still 2')
+})
+
+await check('the first question has versions like any other', {}, async (page) => {
+  await ask(page, "run: x = 1\nopen('kept.txt', 'w').write('a')\nprint('made', x)")
+  await answered(page, 'It ran.')
+  await ask(page, "run: print('second has', x)")
+  await wrote(page, 'second has 1')
+  await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
+  const conversation = page.url().match(/cnv_[0-9a-z]+/)[0]
+  const titles = await page.locator('a[href*="/c/"]').count()
+  const box = page.getByRole('textbox', { name: 'Edit the question' })
+  await page.getByRole('button', { name: 'Edit the question' }).first().click()
+  await box.fill("run: import os\nprint('first has', 'x' in globals(), os.path.exists('kept.txt'))")
+  await box.press('Enter')
+  await wrote(page, 'first has False False')
+  await page.getByRole('img', { name: 'Version 2 of 2' }).waitFor()
+  await answered(page, 'It ran.')
+  await picture(page, 'first-version')
+  expect(page.url().includes(conversation), `it is in another conversation: ${page.url()}`)
+  expect((await page.locator('a[href*="/c/"]').count()) === titles, 'the list has another conversation')
+  await ask(page, "run: print('and then', 'x' in globals())")
+  await wrote(page, 'and then False')
+  await page.getByRole('button', { name: 'Previous version' }).click()
+  await wrote(page, 'second has 1')
+  await page.getByRole('img', { name: 'Version 1 of 2' }).waitFor()
+  await page.reload()
+  await wrote(page, 'second has 1')
+  // What is asked goes on from what is shown.
+  await ask(page, "run: print('third has', x)")
+  await wrote(page, 'third has 1')
+  await page.getByRole('button', { name: 'Next version' }).click()
+  await wrote(page, 'and then False')
 })
 
 await check('a conversation is forked in its middle, and both go on by themselves', {}, async (page) => {

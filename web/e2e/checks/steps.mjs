@@ -1,6 +1,6 @@
 // What is seen of steps while they are written, wait, install and run.
 import { check, env, expect, order, picture, until } from '../kit.mjs'
-import { answered, ask, composer, goOn, waits, wrote } from '../people.mjs'
+import { answered, ask, audit, composer, goOn, waits, wrote } from '../people.mjs'
 
 await check('code is seen while the model writes it', {}, async (page) => {
   // What the page shows of the code is looked at after every change of the document.
@@ -161,4 +161,94 @@ await check('an attempt that failed is shown with its error and what was changed
   expect((await lines('gone')).includes("df.groupby('Region')"), `what was taken out is ${await lines('gone')}`)
   expect((await lines('new')).includes('pivot_table'), `what was put in is ${await lines('new')}`)
   await picture(page, 'repaired')
+})
+
+await check('what is said stays beside its step, and steps have names', {}, async (page) => {
+  await page.locator('input[type=file]').first().setInputFiles(env('COVE_SALES'))
+  await page.getByText('sales.csv').first().waitFor()
+  await ask(page, 'stumble')
+  await answered(page, 'Nothing could be read.')
+  const main = page.locator('main')
+  // The first step has no comment: it is called by what it reads.
+  await main.locator('[data-step]', { hasText: 'Read sales.csv' }).waitFor()
+  const step = main.locator('[data-step]', { hasText: 'NameError' })
+  await step.waitFor()
+  const folded = await main.innerText()
+  expect(folded.includes('I will read the file first.'), folded)
+  expect(!folded.includes('I will try another name.'), `what was said of an attempt is away from it: ${folded}`)
+  await main.getByText('The last step failed (NameError)').waitFor()
+  expect(folded.indexOf('The last step failed') < folded.indexOf('Nothing could be read.'), folded)
+  await step.click()
+  const body = step.locator('xpath=ancestor::section[1]')
+  await body.getByText('I will try another name.').waitFor()
+  await picture(page, 'stumbled')
+})
+
+await check('answers, figures and files that a changed step makes old are marked', {}, async (page, context) => {
+  const figure = "from PIL import Image\nImage.new('RGB', (60, 40), (x, 0, 0))"
+  await ask(page, `run: x = 40 + 2\nprint('x is', x)`)
+  await answered(page, 'It ran.')
+  await ask(page, `run: print('then', x)\nopen('x.txt', 'w').write(str(x))\n${figure}`)
+  await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
+  const first = page.locator('[data-step]').first()
+  await first.focus()
+  await page.keyboard.press('e')
+  const editor = page.getByRole('textbox', { name: 'Code of this step' })
+  await editor.waitFor()
+  await editor.press('Control+a')
+  await page.keyboard.type("x = 48\nprint('x is', x)")
+  await page.keyboard.press('Control+Enter')
+  const old = page.getByText('Written before a step was changed.')
+  const holds = async (where) => {
+    await until(async () => (await old.count()) === 2, `${where}: both answers are marked`)
+    await page.locator('[data-look=stale] img').waitFor()
+    await page.getByText('made before a step was changed').waitFor()
+  }
+  await holds('at once')
+  await picture(page, 'outdated')
+  await audit(page, 'outdated answers')
+  await page.reload()
+  await holds('after a reload')
+  // In a browser that has not seen it, too, with the code that ran.
+  const other = await context.browser().newContext({
+    baseURL: `${env('COVE_BASE')}/`,
+    storageState: await context.storageState(),
+    locale: 'en-US',
+  })
+  const elsewhere = await other.newPage()
+  await elsewhere.goto(page.url())
+  await until(
+    async () => (await elsewhere.getByText('Written before a step was changed.').count()) === 2,
+    'both answers are marked elsewhere',
+  )
+  await wrote(elsewhere, 'x is 48')
+  await other.close()
+  // Copies say it.
+  const conversation = page.url().match(/cnv_[0-9a-z]+/)[0]
+  for (const format of ['ipynb', 'markdown', 'html', 'python']) {
+    const text = await (await page.request.get(`api/v1/conversations/${conversation}/export?format=${format}`)).text()
+    const said = text.split('was written before a step was run again').length - 1
+    expect(said === 2, `${format} says it ${said} times`)
+  }
+  const made = await page.request.post(`api/v1/conversations/${conversation}/shares`, {
+    data: {},
+    headers: { 'Sec-Fetch-Site': 'same-origin' },
+  })
+  const shared = await context.newPage()
+  await shared.goto(`shared/${(await made.json()).code}`)
+  await until(
+    async () => (await shared.getByText('Written before a step was changed.').count()) === 2,
+    'the shared page says it',
+  )
+  await shared.close()
+  // A new answer knows of the change, and is another version.
+  await page.getByRole('button', { name: 'Answer again from here' }).last().click()
+  await answered(page, 'The steps have 48 now.')
+  await page.getByRole('img', { name: 'Version 2 of 2' }).waitFor()
+  expect((await old.count()) === 1, 'the first answer alone is old')
+  await picture(page, 'answered-anew')
+  await first.focus()
+  await page.keyboard.press('.')
+  await page.getByRole('menuitem', { name: 'Show as it was' }).click()
+  await until(async () => !(await old.count()), 'nothing is old any more')
 })

@@ -3,8 +3,8 @@ import { randomFillSync } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { check, env, expect, order, sleep, until } from '../kit.mjs'
-import { answered, ask, composer, wrote } from '../people.mjs'
+import { check, env, expect, order, picture, sleep, until } from '../kit.mjs'
+import { answered, ask, composer, unfold, wrote } from '../people.mjs'
 
 const mortal = { server: 'COVE_MORTAL' }
 
@@ -127,10 +127,23 @@ for (const how of ['kill', 'stop'])
     await until(async () => /^begun$/m.test(await page.locator('body').innerText()), 'the output')
     await order(how)
     await page
-      .getByText(/The server was restarted while this ran|the server is about to stop/)
+      .getByText(/The server restarted while this ran|the server is about to stop/)
       .first()
       .waitFor()
     await composer(page).waitFor()
+    if (how === 'kill') {
+      // It is told once: what happened, what is kept, and one button.
+      await unfold(page)
+      const text = await page.locator('main').innerText()
+      for (const twice of ['cove ended', 'lost what was done', 'was lost when', '0.1 s'])
+        expect(!text.includes(twice), `it is told again: ${text}`)
+      expect(text.split('The server restarted').length === 2, text)
+      const box = page.locator('main [role=alert]')
+      expect((await box.count()) === 1 && (await box.getByRole('button').count()) === 1, await box.allInnerTexts())
+      expect((await box.innerText()).includes('What had come is kept.'), await box.innerText())
+      await picture(page, 'lost')
+      await box.getByRole('button', { name: 'Ask again' }).waitFor()
+    }
     await ask(page, "run: print('and on', 6 * 7)")
     await wrote(page, 'and on 42')
   })

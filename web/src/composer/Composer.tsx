@@ -5,7 +5,7 @@ import { onAbout } from '../panels/about'
 import { IconButton, toast } from '../parts'
 import { bytes, plainName } from '../parts/format'
 import { isComposing } from '../parts/keys'
-import { usePreferences } from '../shell/preferences'
+import { isSend } from '../shell/preferences'
 import { useWords } from '../words'
 import { type Attachment, attach, clear, useAttachments } from './attachments'
 import { Chips } from './Chips'
@@ -62,7 +62,6 @@ export const Composer = memo(function Composer({
   ref,
 }: Props) {
   const w = useWords()
-  const { sendKey } = usePreferences()
   const area = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
   const [empty, setEmpty] = useState(true)
@@ -153,7 +152,7 @@ export const Composer = memo(function Composer({
         }}
         onKeyDown={(e) => {
           if (isComposing(e)) return
-          if (e.key === 'Enter' && !e.shiftKey && (e.ctrlKey || e.metaKey || sendKey === 'enter')) {
+          if (isSend(e)) {
             e.preventDefault()
             submit()
           } else if (e.key === 'ArrowUp' && !e.currentTarget.value && onUp) {

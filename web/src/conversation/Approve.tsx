@@ -1,6 +1,7 @@
 import { lazy, Suspense, useId, useState } from 'react'
 import { Button, complain, parts } from '../parts'
-import { isComposing, isMod } from '../parts/keys'
+import { isComposing } from '../parts/keys'
+import { isSend } from '../shell/preferences'
 import { useWords } from '../words'
 import { decide } from './actions'
 import css from './step.module.css'
@@ -61,7 +62,9 @@ export function Approve({ turn, step, code, why }: { turn: string; step: number;
             onKeyDown={(e) => {
               if (isComposing(e)) return
               if (e.key === 'Escape') setRefusing(false)
-              if (e.key === 'Enter' && isMod(e)) void say(false)
+              if (!isSend(e)) return
+              e.preventDefault()
+              void say(false)
             }}
           />
         </div>

@@ -3,7 +3,7 @@ import { Fragment, lazy, Suspense, useCallback, useEffect, useMemo, useRef, useS
 import { useLocation, useSearchParams } from 'wouter'
 import type { Queued, Turn } from '../api/client'
 import { asProblem } from '../api/problem'
-import { refresh, titleOf, useConversation, useQueue, useTurns } from '../api/queries'
+import { refresh, titleOf, useConversation, useQueue, useSession, useTurns } from '../api/queries'
 import { attached, restore } from '../composer/attachments'
 import { Composer, type ComposerHandle, type Question } from '../composer/Composer'
 import { DropZone } from '../composer/DropZone'
@@ -15,17 +15,20 @@ import { usePageKeys } from '../parts/keys'
 import { ShareMenu } from '../share/ShareMenu'
 import { Page } from '../shell/Page'
 import { useWords } from '../words'
-import { type Approval, askAgain, askQuestion, goBack, putQuestion, setApproval, stopTurn } from './actions'
+import { type Approval, askAgain, askQuestion, goBack, goOnAfter, putQuestion, setApproval, stopTurn } from './actions'
+import { answerAnew } from './anew'
 import { ContextMeter } from './ContextMeter'
 import css from './conversation.module.css'
 import { ForkedFrom } from './ForkedFrom'
 import { forkConversation } from './fork'
 import { LinkBar } from './LinkBar'
+import { outdatedOf, undoneOf } from './marks'
 import { Queue } from './Queue'
-import { Rollback } from './Rollback'
-import { StepsContext } from './reruns'
+import { Rollback, savedAs, tellerOf } from './Rollback'
+import { adopt, StepsContext } from './reruns'
 import { TurnItem } from './Turn'
 import { branchThrough, isTry, versionsOf } from './tree'
+import { Undone } from './Undone'
 import { useBottom } from './useBottom'
 
 const Notebook = lazy(() => import('../notebook/Notebook'))
@@ -52,14 +55,14 @@ export function ConversationPage({ id }: { id: string }) {
   const title = titleOf(conversation.data, branch[0]?.prompt.slice(0, 80) || w.nav.untitled)
   const current = all.find((t) => isRunning(t) && !isTry(t)) ?? null
   const last = branch.at(-1)
-  const session = last?.session ?? conversation.data?.session
+  const session = last?.undone?.session ?? last?.session ?? conversation.data?.session
   const { box, atEnd, toEnd } = useBottom(branch.length)
 
   useEffect(
     () =>
-      onTurnOver((turn) => {
+      onTurnOver((turn, end) => {
         const known = all.find((t) => t.id === turn)
-        setSaid(w.turn.complete)
+        setSaid(w.turn.ends[end])
         if (known) refresh({ conversation: id, ...(known.session ? { session: known.session } : {}) })
       }),
     [all, id, w],
@@ -104,18 +107,22 @@ export function ConversationPage({ id }: { id: string }) {
         setEditing(null)
         try {
           const asked = await askAgain(turn, text, w)
-          if (asked.conversation === id) setSearch({ turn: asked.id })
-          else navigate(`/c/${asked.conversation}`)
+          setSearch({ turn: asked.id })
           toEnd()
         } catch (error) {
           complain(error)
         }
       },
       fork: (turn: Turn) => void forkConversation(turn, title, w).then((made) => made && navigate(`/c/${made.id}`)),
-      back: (turn: Turn) => void goBack(turn, branch.length - branch.findIndex((t) => t.id === turn.id), w),
+      back: (turn: Turn) => void goBack(turn, branch, w),
+      anew: (turn: Turn) =>
+        void answerAnew(turn, branch, session ?? '', w).then(
+          (asked) => setSearch({ turn: asked.id }),
+          (error) => complain(error),
+        ),
       show: (turn: string) => setSearch({ turn }),
     }),
-    [branch, id, navigate, setSearch, title, toEnd, w],
+    [branch, session, navigate, setSearch, title, toEnd, w],
   )
 
   const escaped = useRef(0)
@@ -139,9 +146,15 @@ export function ConversationPage({ id }: { id: string }) {
     return { session, turns: ran, ids: ran.map((t) => t.id), busy: !!current }
   }, [branch, session, current])
 
+  const outdated = useMemo(() => outdatedOf(branch), [branch])
+  const undone = useMemo(() => undoneOf(branch), [branch])
+  useEffect(() => void adopt(branch), [branch])
+
   const failed = turns.error ?? conversation.error
   const visible = branch.slice(-shown)
   const lastCopied = branch.findLast((t) => t.origin)?.id
+  const rollback = useSession(session).data?.rollback
+  const teller = tellerOf(branch, session, rollback)
   const link = current ? turnLive(current.id, true) : null
   const waits = useWaits(link)
 
@@ -209,7 +222,17 @@ export function ConversationPage({ id }: { id: string }) {
                         editing={editing === t.id}
                         onEdit={setEditing}
                         actions={actions}
+                        outdated={outdated.has(t.id)}
+                        undone={undone.has(t.id)}
+                        saved={rollback && teller === t.id ? savedAs(rollback, w) : ''}
                       />
+                      {t.undone && undone.has(t.id) && (
+                        <Undone
+                          turn={t}
+                          questions={branch.indexOf(t) - branch.findIndex((b) => b.id === t.undone?.from) + 1}
+                          onRedo={t === last && !current ? () => void goOnAfter(t) : undefined}
+                        />
+                      )}
                       {t.id === lastCopied && <ForkedFrom origin={conversation.data?.origin} />}
                     </Fragment>
                   ))}
@@ -227,7 +250,7 @@ export function ConversationPage({ id }: { id: string }) {
               </IconButton>
             )}
             <LinkBar live={link} />
-            {session && <Rollback session={session} />}
+            {session && !teller && <Rollback session={session} rollback={rollback} />}
             <Queue queue={queue} onEdit={onEditQueued} />
             <Composer
               ref={composer}

@@ -1,5 +1,5 @@
 import { Problem } from '../api/problem'
-import { ProblemBox } from '../parts'
+import { Button, ProblemBox, parts } from '../parts'
 import { useWords } from '../words'
 import css from './turn.module.css'
 
@@ -10,16 +10,23 @@ interface Props {
   failure: { message?: string; hint?: string } | null | undefined
   /** Why the answer came, see the API. */
   reason: string
+  /** Asks once more; left out where nobody can. */
+  onAgain?: (() => void) | undefined
 }
 
 /** Why a turn ended in another way than with an answer. */
-export function Ending({ stopped, lost, failure, reason }: Props) {
+export function Ending({ stopped, lost, failure, reason, onAgain }: Props) {
   const w = useWords()
   return (
     <>
       {stopped && <p className={css.notice}>{stopped}</p>}
-      {lost && <p className={css.notice}>{lost}</p>}
-      {failure && !stopped && (
+      {lost && (
+        <div className={`${parts.problem} ${css.lost}`} role="alert">
+          <p>{lost}</p>
+          {onAgain && <Button onClick={onAgain}>{w.turn.askAgain}</Button>}
+        </div>
+      )}
+      {failure && !stopped && !lost && (
         <ProblemBox error={new Problem(0, { detail: failure.message ?? '', hint: failure.hint ?? '' })} />
       )}
       {reason && reason !== 'complete' && !stopped && (

@@ -12,11 +12,12 @@ import {
   Play,
   Wrench,
 } from 'lucide-react'
-import { lazy, memo, type ReactNode, Suspense, use, useMemo, useRef, useState } from 'react'
+import { Fragment, lazy, memo, type ReactNode, Suspense, use, useMemo, useRef, useState } from 'react'
 import { Findings } from '../checks/Findings'
 import type { ExecutionView } from '../events/execution'
-import { type Group, isFigure, nameOf } from '../events/group'
+import { type Group, isFigure } from '../events/group'
 import { executionLive, useLive } from '../events/live'
+import { nameOf } from '../events/names'
 import type { StepView } from '../events/turn'
 import { Code, Outputs, StepContext } from '../output'
 import { SessionTables } from '../panels/tables'
@@ -29,8 +30,10 @@ import { Approve } from './Approve'
 import { Diff } from './Diff'
 import { EditStep } from './EditStep'
 import { Elapsed } from './Elapsed'
+import { isStaleStep } from './marks'
 import { isUnfolded, unfold } from './memory'
 import { forget, interrupt, programsBefore, type Rerun, runSteps, StepsContext, useRerun, useStale } from './reruns'
+import { Said } from './Said'
 import css from './step.module.css'
 
 const CodeCheck = lazy(async () => ({ default: (await import('../checks/CodeCheck')).CodeCheck }))
@@ -64,7 +67,6 @@ function Attempt({ step, live }: { step: StepView; live: boolean }) {
   const theme = useTheme()
   const { session } = use(StepsContext)
   const [shown, setShown] = useState('')
-  const outcome = step.done && step.done.outcome !== 'ok' && step.done.outcome !== 'error' ? step.done : null
   return (
     <>
       <div className={css.code}>
@@ -105,9 +107,8 @@ function Attempt({ step, live }: { step: StepView; live: boolean }) {
           <Findings items={step.findings.items} notes={step.findings.notes} />
         </section>
       )}
-      {step.gap && <p className={css.note}>{w.turn.gap}</p>}
+      {step.gap && step.done?.outcome !== 'lost' && <p className={css.note}>{w.turn.gap}</p>}
       {!!step.done?.dropped_bytes && <p className={css.note}>{w.turn.dropped(bytes(step.done.dropped_bytes))}</p>}
-      {outcome && <p className={css.note}>{outcome.message || w.outcomes[outcome.outcome] || outcome.outcome}</p>}
     </>
   )
 }
@@ -180,10 +181,10 @@ export const Step = memo(
   function Step({ group, id, live, last }: Props) {
     const w = useWords()
     const theme = useTheme()
-    const { step, attempts } = group
+    const { step, attempts, said } = group
     const place = use(StepsContext)
     const rerun = useRerun(id)
-    const stale = useStale(id, place.ids)
+    const stale = useStale(id, place.ids) || isStaleStep(place.turns, id.slice(0, id.lastIndexOf('/')), step.number)
     const again = useMemo(
       () => (rerun?.execution ? executionLive(rerun.execution, true, rerun.code) : null),
       [rerun?.execution, rerun?.code],
@@ -199,7 +200,7 @@ export const Step = memo(
     const figures = open ? [] : shown.items.filter(isFigure)
     const state = rerun ? rerunState(rerun, again?.view ?? null, w) : stateOf(group, live, w)
     const code = rerun?.code ?? step.code
-    const name = nameOf(code) || w.turn.step(step.number)
+    const name = nameOf(code, w.turn.names) || w.turn.step(step.number)
     const may = !live && !place.busy && !!place.session
     const running = rerun?.state === 'running' || rerun?.state === 'waiting'
     const line = useRef<HTMLButtonElement>(null)
@@ -282,7 +283,13 @@ export const Step = memo(
                 {stale && !running ? <History size={15} aria-hidden /> : state.icon}
               </span>
               <span className={css.time}>
-                {shown.done ? seconds(shown.done.seconds ?? 0) : busy && live ? <Elapsed from={3} /> : ''}
+                {shown.done ? (
+                  shown.done.outcome !== 'lost' && seconds(shown.done.seconds ?? 0)
+                ) : busy && live ? (
+                  <Elapsed from={3} />
+                ) : (
+                  ''
+                )}
               </span>
             </button>
             {!live && <Actions small label={w.turn.stepActions} actions={actions} className={css.actions ?? ''} />}
@@ -290,14 +297,20 @@ export const Step = memo(
           {open && (
             <div className={css.body}>
               {attempts.map((a, i) => (
-                <details key={a.number} className={css.attempt}>
-                  <summary>
-                    {w.turn.attempt(i + 1)} · {a.error?.name ?? w.turn.failed}
-                  </summary>
-                  <Attempt step={a} live={false} />
-                  <h4 className={css.changes}>{w.turn.diff}</h4>
-                  <Diff before={a.code} after={attempts[i + 1]?.code ?? step.code} />
-                </details>
+                <Fragment key={a.number}>
+                  <details className={css.attempt}>
+                    <summary>
+                      {w.turn.attempt(i + 1)} · {a.error?.name ?? w.turn.failed}
+                    </summary>
+                    <Attempt step={a} live={false} />
+                    <h4 className={css.changes}>{w.turn.diff}</h4>
+                    <Diff before={a.code} after={attempts[i + 1]?.code ?? step.code} />
+                  </details>
+                  {said[i]?.map((part, n) => (
+                    // biome-ignore lint/suspicious/noArrayIndexKey: what was said does not change any more
+                    <Said key={n} part={part} live={false} />
+                  ))}
+                </Fragment>
               ))}
               {editing ? (
                 <EditStep code={code} onRun={run} onLeave={() => setEditing(false)} back={line} />
@@ -350,8 +363,17 @@ function beside(from: HTMLElement | null, by: number) {
 }
 
 /** The files that a turn made or changed. */
-export function Made({ files, session }: { files: StepView['files']; session: string }) {
+export function Made({
+  files,
+  session,
+  turn,
+}: {
+  files: (StepView['files'][number] & { step: number })[]
+  session: string
+  turn: string
+}) {
   const w = useWords()
+  const { turns } = use(StepsContext)
   const [shown, setShown] = useState('')
   if (!files.length) return null
   return (
@@ -362,6 +384,7 @@ export function Made({ files, session }: { files: StepView['files']; session: st
             <bdi>{plainName(f.path)}</bdi>
             <span>{bytes(f.size)}</span>
             <span>{f.created ? w.turn.created : w.turn.changed}</span>
+            {isStaleStep(turns, turn, f.step) && <span data-stale>{w.turn.staleFiles}</span>}
           </button>
         </li>
       ))}

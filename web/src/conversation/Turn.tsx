@@ -9,10 +9,12 @@ import { Markdown } from '../output'
 import { SessionTables } from '../panels/tables'
 import { Button, copyText, IconButton, ProblemBox } from '../parts'
 import { bytes, count, money, plainName, seconds } from '../parts/format'
-import { isComposing, isMod } from '../parts/keys'
+import { isComposing } from '../parts/keys'
+import { isSend } from '../shell/preferences'
 import { useWords, type Words } from '../words'
 import { Ending } from './Ending'
 import { Rate } from './Rate'
+import { LastFailed } from './Said'
 import { Status } from './Status'
 import { Made } from './Step'
 import css from './turn.module.css'
@@ -21,6 +23,8 @@ import { Work } from './Work'
 export interface TurnActions {
   again: (turn: Turn, text: string) => void
   back: (turn: Turn) => void
+  /** Answers once more, with the steps as they are now. */
+  anew: (turn: Turn) => void
   fork: (turn: Turn) => void
   show: (turn: string) => void
 }
@@ -71,7 +75,9 @@ function Asked({
           onKeyDown={(e) => {
             if (isComposing(e)) return
             if (e.key === 'Escape') onEdit(false)
-            if (e.key === 'Enter' && isMod(e)) go()
+            if (!isSend(e)) return
+            e.preventDefault()
+            go()
           }}
         />
         <p>{w.turn.editNote}</p>
@@ -133,6 +139,12 @@ interface Props {
   editing: boolean
   onEdit: (turn: string | null) => void
   actions: TurnActions
+  /** The answer was written before a step of it or above ran again. */
+  outdated: boolean
+  /** Its state was taken back. */
+  undone: boolean
+  /** What is left of variables and files when the server was lost with this turn, or ''. */
+  saved: string
 }
 
 function costOf({ cost }: Turn, w: Words): string {
@@ -149,7 +161,17 @@ function triedAs({ tries }: Turn, w: Words): string {
 
 const running = (turn: Turn) => turn.state === 'running'
 
-export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, onEdit, actions }: Props) {
+export const TurnItem = memo(function TurnItem({
+  turn,
+  versions,
+  busy,
+  editing,
+  onEdit,
+  actions,
+  outdated,
+  undone,
+  saved,
+}: Props) {
   const w = useWords()
   const box = useRef<HTMLElement>(null)
   const [near, setNear] = useState(running(turn))
@@ -169,7 +191,7 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
   const over = view ? view.state !== 'running' : !running(turn)
   const { work, answer } = view ? blocksOf(view) : { work: [], answer: turn.answer }
   const files = useMemo(
-    () => new Map((view ? stepsOf(view) : []).flatMap((s) => s.files).map((f) => [f.path, f])),
+    () => new Map((view ? stepsOf(view) : []).flatMap((s) => s.files.map((f) => [f.path, { ...f, step: s.number }]))),
     [view, view?.version],
   )
   const all = view ? stepsOf(view) : []
@@ -188,7 +210,7 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
   const stopped = turn.state === 'canceled' || failure?.code === 'canceled' || failure?.code === 'turn_canceled'
   const address = turn.session ? (path: string) => fileAddress(turn.session ?? '', path) : null
   return (
-    <article ref={box} id={turn.id} className={css.turn} data-turn tabIndex={-1}>
+    <article ref={box} id={turn.id} className={css.turn} data-turn data-undone={undone || undefined} tabIndex={-1}>
       <Asked
         turn={turn}
         versions={versions.split(' ')}
@@ -201,6 +223,15 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
         <SessionTables session={near ? turn.session : undefined}>
           <Work blocks={work} turn={turn.id} live={!over} />
         </SessionTables>
+        {answer && <LastFailed view={view} />}
+        {answer && over && outdated && (
+          <p className={css.warned}>
+            {w.turn.staleAnswer}
+            <button type="button" disabled={busy} onClick={() => actions.anew(turn)}>
+              {w.turn.anew}
+            </button>
+          </p>
+        )}
         {answer && (
           <div className={css.answer}>
             <Markdown
@@ -211,13 +242,14 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
           </div>
         )}
         {!over && <Status view={view} answering={!!answer} />}
-        {over && turn.session && <Made files={[...files.values()]} session={turn.session} />}
+        {over && turn.session && <Made files={[...files.values()]} session={turn.session} turn={turn.id} />}
         {over && (
           <Ending
             stopped={stopped ? w.turn.stopped : ''}
-            lost={turn.state === 'lost' ? w.turn.lost : ''}
+            lost={turn.state === 'lost' || failure?.code === 'turn_lost' ? `${w.turn.lost} ${saved}`.trim() : ''}
             failure={failure}
             reason={reason}
+            onAgain={busy ? undefined : () => actions.again(turn, turn.prompt)}
           />
         )}
         {live?.link.link === 'failed' && live.link.problem && <ProblemBox error={live.link.problem} />}

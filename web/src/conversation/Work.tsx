@@ -1,8 +1,6 @@
 import type { Block } from '../events/group'
-import { Markdown } from '../output'
-import { useWords } from '../words'
+import { Said } from './Said'
 import { Step } from './Step'
-import css from './turn.module.css'
 
 interface Props {
   blocks: Block[]
@@ -14,7 +12,6 @@ interface Props {
 
 /** What a model did before its answer: steps, and what it said and thought between them. */
 export function Work({ blocks, turn, live, folded = false }: Props) {
-  const w = useWords()
   const last = blocks.findLastIndex((b) => b.kind === 'group')
   return blocks.map((b, i) => {
     if (b.kind === 'group') {
@@ -30,24 +27,7 @@ export function Work({ blocks, turn, live, folded = false }: Props) {
         />
       )
     }
-    const key = `${b.kind}${i}`
-    if (b.kind === 'reasoning')
-      return (
-        <details key={key} className={css.reasoning}>
-          <summary>{w.turn.reasoning}</summary>
-          <p dir="auto">{b.text}</p>
-        </details>
-      )
-    if (b.kind === 'notice')
-      return (
-        <p key={key} className={css.notice}>
-          {b.text}
-        </p>
-      )
-    return (
-      <div key={key} className={css.said} dir="auto">
-        <Markdown text={b.text} live={live && i === blocks.length - 1} />
-      </div>
-    )
+    // biome-ignore lint/suspicious/noArrayIndexKey: blocks are only added at the end
+    return <Said key={`${b.kind}${i}`} part={b} live={live && i === blocks.length - 1} />
   })
 }

@@ -1,15 +1,20 @@
 import { type Conversation, client, data, insist, once, type Session, type Turn } from '../api/client'
 import { asProblem, Problem } from '../api/problem'
-import { keepTurn, queries, refresh } from '../api/queries'
+import { keepTurn, queries } from '../api/queries'
 import { attached } from '../composer/attachments'
 import type { Question } from '../composer/Composer'
 import { turnLive } from '../events/live'
 import { ask, complain, toast } from '../parts'
 import { preferences } from '../shell/preferences'
 import type { Words } from '../words'
+import { acknowledge } from './Rollback'
 
 interface More {
   parent?: string
+  /** Another version of the first question. */
+  first?: boolean
+  /** Of this turn alone, for the model. */
+  instructions?: string
   session?: string
   /** Of a new conversation: whether code waits for its person. */
   approval?: Approval
@@ -101,6 +106,8 @@ export async function setApproval(conversation: string, approval: Approval) {
 /** Asks an edited question as another version of a turn, with the state of Python that was there before it. */
 export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn> {
   let session: Session | null = null
+  // What was lost with it was said there, and is not the new version's.
+  if (turn.state === 'lost' && turn.session) await acknowledge(turn.session).catch(() => {})
   // A fork has no points of its own: those of a copied turn are in the session that the turn was asked in.
   const from = { turn: turn.origin?.turn ?? turn.id, session: turn.origin ? turn.origin.session : turn.session }
   if (from.session) {
@@ -117,33 +124,41 @@ export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn
       toast(turn.parent ? w.turn.noPoint : w.turn.noPointNew, { hint: problem.hint })
     }
   }
-  const more = { ...(turn.parent ? { parent: turn.parent } : {}), ...(session ? { session: session.id } : {}) }
+  // A first question began with nothing.
+  const bare = !session && !turn.parent
+  session ??= bare ? await data(client.POST('/sessions', { params: { header: once() }, body: {} })) : null
   // The state before the turn does not have the files that came with it.
   const files = attached(turn.files)
-  // A first question is asked in a new conversation, which asks about code as the one before it did.
-  const known = queries.getQueryData<Conversation>(['conversation', turn.conversation])
-  const approval = turn.parent || known?.approval !== 'always' ? {} : { approval: 'always' as const }
-  const asked = await askQuestion({ text, files }, turn.parent ? turn.conversation : undefined, {
-    ...more,
-    ...approval,
+  const asked = await askQuestion({ text, files }, turn.conversation, {
+    ...(turn.parent ? { parent: turn.parent } : { first: true }),
+    ...(session ? { session: session.id } : {}),
   })
-  // A first question has no parent, and a turn without one goes on from the conversation's last.
-  if (!turn.parent) toast(w.turn.firstEdited)
-  else if (session) toast(w.turn.newState)
+  if (session && !bare) toast(w.turn.newState)
   return asked
 }
 
-/** Makes variables and files what they were before a turn. Lost is said before. */
-export async function goBack(turn: Turn, later: number, w: Words) {
-  if (!turn.session) return
-  const yes = await ask({ title: w.turn.backTitle, text: w.turn.backText(later), go: w.turn.backGo, bad: true })
+/** Has what follows the end of a branch go on with the variables and files from before a turn of it. */
+export async function goBack(turn: Turn, branch: readonly Turn[], w: Words) {
+  const last = branch.at(-1)
+  if (!last) return
+  const later = branch.length - branch.findIndex((t) => t.id === turn.id)
+  const yes = await ask({ title: w.turn.backTitle, text: w.turn.backText(later), go: w.turn.backGo })
   if (yes === null) return
   try {
-    await data(
-      client.POST('/sessions/{session}/undo', { params: { path: { session: turn.session } }, body: { to: turn.id } }),
+    keepTurn(
+      await data(client.PUT('/turns/{turn}/undone', { params: { path: { turn: last.id } }, body: { from: turn.id } })),
     )
-    toast(w.turn.backDone)
-    refresh({ session: turn.session })
+  } catch (error) {
+    complain(error)
+  }
+}
+
+/** Takes goBack back. */
+export async function goOnAfter(last: Turn) {
+  try {
+    await data(client.DELETE('/turns/{turn}/undone', { params: { path: { turn: last.id } } }))
+    const { undone: _, ...rest } = last
+    keepTurn(rest)
   } catch (error) {
     complain(error)
   }

@@ -1,6 +1,6 @@
 import { createContext, useSyncExternalStore } from 'react'
 import { client, data, type Execution, insist, once, type Turn } from '../api/client'
-import { refresh } from '../api/queries'
+import { keepTurn, refresh } from '../api/queries'
 import { blocksOf } from '../events/group'
 import { executionLive, type Live, turnLive } from '../events/live'
 import { steps } from '../events/turn'
@@ -48,6 +48,7 @@ function put(id: string, rerun: Rerun | null) {
   for (const call of readers) call()
 }
 
+const next = () => Math.max(Date.now(), latest() + 1)
 const latest = () => Math.max(0, ...[...known.values()].map((r) => r.at))
 const split = (id: string) => {
   const cut = id.lastIndexOf('/')
@@ -77,7 +78,45 @@ export const useRerun = (id: string): Rerun | null => useSyncExternalStore(subsc
 export const useStale = (id: string, turns: readonly string[]): boolean =>
   useSyncExternalStore(subscribe, () => known.size > 0 && isStale(id, turns, known))
 
-export const forget = (id: string) => put(id, null)
+export const rerunOf = (id: string): Rerun | null => known.get(id) ?? null
+
+/** Has a step shown as it was. */
+export function forget(id: string) {
+  put(id, null)
+  note(id, '')
+}
+
+/** Notes on the server that a step ran again: copies of the conversation say it, too. */
+function note(id: string, execution: string) {
+  const { turn, step } = split(id)
+  const params = { path: { turn, step } }
+  const noted = execution
+    ? data(client.PUT('/turns/{turn}/reruns/{step}', { params, body: { execution } })).then(keepTurn)
+    : data(client.DELETE('/turns/{turn}/reruns/{step}', { params })).then(async () =>
+        keepTurn(await data(client.GET('/turns/{turn}', { params: { path: { turn } } }))),
+      )
+  noted.catch(complain)
+}
+
+const mostAdopted = 50
+const adopted = new Set<string>()
+
+/** Takes up what ran again in another window, as the turns have it. */
+export async function adopt(turns: readonly Turn[]) {
+  const there = turns.flatMap((t) => (t.reruns ?? []).map((r) => ({ id: `${t.id}/${r.step}`, ...r })))
+  for (const { id, execution, at } of there.slice(-mostAdopted)) {
+    if (adopted.has(execution) || known.get(id)?.execution === execution) continue
+    adopted.add(execution)
+    try {
+      const ran = await data(client.GET('/executions/{execution}', { params: { path: { execution } } }))
+      if ((known.get(id)?.at ?? 0) >= Date.parse(at)) continue
+      const state = ran.state === 'ok' ? 'ok' : 'failed'
+      put(id, { code: ran.code, session: ran.session, execution, at: Date.parse(at), state })
+    } catch {
+      adopted.delete(execution) // it is looked for again when the turns are read anew
+    }
+  }
+}
 
 export interface Place {
   session: string | undefined
@@ -89,7 +128,7 @@ export interface Place {
 }
 export const StepsContext = createContext<Place>({ session: undefined, turns: [], ids: [], busy: false })
 
-function ended<V>(live: Live<V>, over: (view: V) => boolean): Promise<void> {
+export function ended<V>(live: Live<V>, over: (view: V) => boolean): Promise<void> {
   return new Promise((done) => {
     const look = () => {
       if (!over(live.view) && !live.loaded && live.link.link !== 'failed') return
@@ -102,7 +141,7 @@ function ended<V>(live: Live<V>, over: (view: V) => boolean): Promise<void> {
 }
 
 async function runOne(session: string, { id, code }: Step): Promise<boolean> {
-  const begun: Rerun = { code, session, execution: '', at: latest() + 1, state: 'running' }
+  const begun: Rerun = { code, session, execution: '', at: next(), state: 'running' }
   const before = known.get(id)
   put(id, begun)
   const header = once()
@@ -116,6 +155,7 @@ async function runOne(session: string, { id, code }: Step): Promise<boolean> {
       ),
     )) as Execution
     put(id, { ...begun, execution: made.id })
+    note(id, made.id)
     const live = executionLive(made.id, true, code)
     await ended(live, (v) => !!v.done || v.state === 'failed')
     const ok = live.view.done?.outcome === 'ok'

@@ -33,6 +33,12 @@ describe('branches', () => {
     const [a, b] = turns
     if (a && b) expect([ids(versionsOf(turns, b)), ids(versionsOf(turns, a))]).toEqual(['b b2', 'a'])
   })
+  it('begin with versions of the first question', () => {
+    const rooted = [...turns, { id: 'a2' }, { id: 'e', parent: 'a2' }]
+    expect(ids(branchThrough(rooted))).toBe('a2 e')
+    expect(ids(branchThrough(rooted, 'a'))).toBe('a b2')
+    expect(rooted.map((t) => ids(versionsOf(rooted, t)))).toEqual(['a a2', 'b b2', 'c', 'b b2', 'd', 'a a2', 'e'])
+  })
   it('have no tries but those that are asked for', () => {
     const tried = [
       { id: 'a', tries: { chosen: 'a2' } },

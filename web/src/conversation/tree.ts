@@ -27,10 +27,10 @@ export function branchThrough<T extends Node>(turns: readonly T[], through?: str
   return branch
 }
 
-/** The versions of a question, this turn among them: the turns after the same parent. The tries of one come after it, but for the try that it has the answer of. A first question has its tries alone. */
+/** The versions of a question, this turn among them: the turns after the same parent. The tries of one come after it, but for the try that it has the answer of. First questions go on from none. */
 export function versionsOf<T extends Node>(turns: readonly T[], turn: T): T[] {
   const of = turn.tries?.of ?? turn.id
   return turns
-    .filter((t) => !isTry(t) && (t.id === of || (t.parent && t.parent === turn.parent)))
+    .filter((t) => !isTry(t) && (t.id === of || (t.parent ?? '') === (turn.parent ?? '')))
     .flatMap((t) => [t, ...turns.filter((o) => o.tries?.of === t.id && (o.id === turn.id || o.id !== t.tries?.chosen))])
 }

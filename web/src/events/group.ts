@@ -5,7 +5,11 @@ export interface Group {
   kind: 'group'
   step: StepView
   attempts: StepView[]
+  /** What was said after each of the attempts. */
+  said: Between[]
 }
+
+type Between = Exclude<Part, { kind: 'step' }>[]
 
 export type Block = Exclude<Part, { kind: 'step' }> | Group
 
@@ -13,6 +17,13 @@ export type Block = Exclude<Part, { kind: 'step' }> | Group
 export function blocksOf(view: TurnView): { work: Block[]; answer: string } {
   const work: Block[] = []
   let failed: Group | null = null
+  /** Takes a failed step out, with what was said after it: it becomes an attempt of the next. */
+  const takeUp = (from: Group): Pick<Group, 'attempts' | 'said'> => {
+    const at = work.indexOf(from)
+    const next = work.findIndex((b, i) => i > at && b.kind === 'group')
+    const [, ...between] = work.splice(at, (next < 0 ? work.length : next) - at) as [Group, ...Between]
+    return { attempts: [...from.attempts, from.step], said: [...from.said, between] }
+  }
   const at = view.parts.findLastIndex((p) => p.kind === 'step')
   const rest = view.parts.slice(at + 1)
   for (const part of view.parts.slice(0, at + 1)) {
@@ -22,18 +33,13 @@ export function blocksOf(view: TurnView): { work: Block[]; answer: string } {
     }
     const { step } = part
     if (failed && step.state === 'ok') {
-      // It takes the place of the last attempt; what was said between them stays before it.
-      work.splice(work.indexOf(failed), 1)
-      work.push({ kind: 'group', step, attempts: [...failed.attempts, failed.step] })
+      work.push({ kind: 'group', step, ...takeUp(failed) })
       failed = null
       continue
     }
-    const group: Group = { kind: 'group', step, attempts: [] }
+    const group: Group = { kind: 'group', step, attempts: [], said: [] }
     if (step.state === 'failed') {
-      if (failed) {
-        group.attempts = [...failed.attempts, failed.step]
-        work.splice(work.indexOf(failed), 1)
-      }
+      if (failed) Object.assign(group, takeUp(failed))
       failed = group
     }
     work.push(group)
@@ -46,16 +52,11 @@ export function blocksOf(view: TurnView): { work: Block[]; answer: string } {
   return { work, answer }
 }
 
-/** A step's name: its first comment, or its first line of code. */
-export function nameOf(code: string): string {
-  for (const line of code.split('\n')) {
-    const said = line.trim()
-    if (!said || said.startsWith('#!') || said.startsWith('%')) continue
-    if (said.startsWith('# ///')) continue
-    const words = said.startsWith('#') ? said.replace(/^#+\s*/, '') : said
-    if (words) return words.length > 90 ? `${words.slice(0, 89)}…` : words
-  }
-  return ''
+/** The last step of a turn, when it failed and nothing was run after it: an answer has no result of it. */
+export function lastFailed(work: readonly Block[]): StepView | null {
+  const last = work.findLast((b) => b.kind === 'group')
+  if (last?.kind !== 'group' || last.step.state !== 'failed') return null
+  return last.step.done && last.step.done.outcome !== 'interrupted' ? last.step : null
 }
 
 const pictures = [

@@ -2,7 +2,7 @@ import { useSyncExternalStore } from 'react'
 import { type Follow, follow, type Link, readWhole } from '../api/follow'
 import type { Problem } from '../api/problem'
 import { applyExecution, type ExecutionView, newExecution } from './execution'
-import { applyTurn, newTurn, steps, type TurnView } from './turn'
+import { applyTurn, type End, endOf, newTurn, steps, type TurnView } from './turn'
 
 export interface LinkState {
   link: Link
@@ -118,10 +118,10 @@ function cache<V>(make: (id: string, running: boolean, hint: string) => Live<V>)
   }
 }
 
-const overs = new Set<(turn: string) => void>()
+const overs = new Set<(turn: string, end: End) => void>()
 
 /** Calls back when a turn that was followed is over. */
-export function onTurnOver(call: (turn: string) => void) {
+export function onTurnOver(call: (turn: string, end: End) => void) {
   overs.add(call)
   return () => {
     overs.delete(call)
@@ -144,11 +144,12 @@ function heard(event: Record<string, unknown>) {
   if (inner?.type === 'done') for (const call of stepOvers) call()
 }
 
-export const turnLive = cache<TurnView>((id, running) =>
-  begin({
+export const turnLive = cache<TurnView>((id, running) => {
+  const view = newTurn(id)
+  return begin({
     id,
     ends: ['answer', 'failure'],
-    view: newTurn(id),
+    view,
     apply: (view, n, event) => {
       const news = applyTurn(view, n, event)
       if (news && running) heard(event)
@@ -156,10 +157,10 @@ export const turnLive = cache<TurnView>((id, running) =>
     },
     running,
     onOver: () => {
-      if (running) for (const call of overs) call(id)
+      if (running) for (const call of overs) call(id, endOf(view))
     },
-  }),
-)
+  })
+})
 
 export const executionLive = cache<ExecutionView>((id, running, code) =>
   begin({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { applyExecution, newExecution } from './execution'
-import { blocksOf, isFigure, nameOf } from './group'
-import { applyTurn, newTurn, steps, type TurnView } from './turn'
+import { blocksOf, isFigure, lastFailed } from './group'
+import { applyTurn, endOf, newTurn, steps, type TurnView } from './turn'
 
 type Event = Record<string, unknown>
 
@@ -174,11 +174,58 @@ describe('what a turn shows', () => {
     expect(groups.map((g) => g.step.number)).toEqual([1, 2, 3])
   })
 
-  it('names steps', () => {
-    expect(nameOf('\n# Read the file\nx = 1')).toBe('Read the file')
-    expect(nameOf('x = 1\n')).toBe('x = 1')
-    expect(nameOf('%restart\n\n## 读取\n')).toBe('读取')
-    expect(nameOf('')).toBe('')
+  it('keeps what was said beside the step that it was said of', () => {
+    const { work } = blocksOf(whole())
+    expect(work.map((b) => (b.kind === 'group' ? b.step.number : b.kind))).toEqual(['reasoning', 'text', 1, 3])
+    const last = work.at(-1)
+    expect(last?.kind === 'group' && last.said[0]?.[0]).toEqual({ kind: 'text', text: 'Another name.' })
+  })
+
+  it('leaves refused code between attempts where it is', () => {
+    const view = newTurn('t')
+    const failed = { type: 'done', outcome: 'error', exit_code: 1, seconds: 0 }
+    const events: Event[] = [
+      { type: 'start', step: 1, code: 'a' },
+      { type: 'output', step: 1, event: failed },
+      { type: 'text', delta: 'after one' },
+      { type: 'approval', step: 2, code: 'b' },
+      { type: 'refused', step: 2, note: '' },
+      { type: 'text', delta: 'after two' },
+      { type: 'start', step: 3, code: 'c' },
+      { type: 'output', step: 3, event: failed },
+      { type: 'text', delta: 'It cannot be read.' },
+      { type: 'answer', text: 'It cannot be read.', reason: 'complete' },
+    ]
+    events.forEach((event, i) => {
+      applyTurn(view, i + 1, event)
+    })
+    const { work, answer } = blocksOf(view)
+    expect(work.map((b) => (b.kind === 'group' ? b.step.number : b.kind))).toEqual([2, 'text', 3])
+    expect(answer).toBe('It cannot be read.')
+    expect(lastFailed(work)?.number).toBe(3)
+    expect(lastFailed(blocksOf(whole()).work)).toBeNull()
+  })
+
+  it('says how it ended', () => {
+    const end = (event: Event) => {
+      const view = newTurn('t')
+      applyTurn(view, 1, event)
+      return endOf(view)
+    }
+    expect(end({ type: 'answer', text: 'x', reason: 'complete' })).toBe('complete')
+    expect(end({ type: 'answer', text: 'x', reason: 'step_limit' })).toBe('cut')
+    expect(end({ type: 'failure', code: 'canceled' })).toBe('stopped')
+    expect(end({ type: 'failure', code: 'turn_lost' })).toBe('lost')
+    expect(end({ type: 'failure', code: 'provider_failed' })).toBe('failed')
+  })
+
+  it('tells a lost server once', () => {
+    const view = newTurn('t')
+    applyTurn(view, 1, { type: 'start', step: 1, code: 'x' })
+    applyTurn(view, 2, { type: 'output', step: 1, event: { type: 'stream', name: 'stdout', text: 'a' } })
+    applyTurn(view, 3, { type: 'output', step: 1, event: { type: 'done', outcome: 'lost', lost: 'session' } })
+    expect(steps(view)[0]?.items.map((i) => i.type)).toEqual(['stream'])
+    expect(steps(view)[0]?.done?.outcome).toBe('lost')
   })
 
   it('knows figures', () => {

@@ -134,6 +134,15 @@ function findingsOf(event: Record<string, unknown>): StepView['findings'] {
   return { items, notes: list(event.notes).map(text) }
 }
 
+/** How a turn ended: with an answer, with one that came too early, or without. */
+export type End = 'complete' | 'cut' | 'stopped' | 'lost' | 'failed'
+
+export function endOf({ state, failure, reason }: Pick<TurnView, 'state' | 'failure' | 'reason'>): End {
+  if (state !== 'failed') return reason && reason !== 'complete' ? 'cut' : 'complete'
+  if (failure?.code === 'canceled' || failure?.code === 'turn_canceled') return 'stopped'
+  return failure?.code === 'turn_lost' ? 'lost' : 'failed'
+}
+
 /** Takes one event of an execution into a step. */
 export function applyOutput(step: StepView, event: Record<string, unknown>) {
   step.version++
@@ -243,9 +252,13 @@ export function applyTurn(view: TurnView, id: number, event: Record<string, unkn
       step.version++
       break
     }
-    case 'output':
-      applyOutput(stepOf(view, number(event.step)), record(event.event))
+    case 'output': {
+      const step = stepOf(view, number(event.step))
+      applyOutput(step, record(event.event))
+      // That the server was lost is told once, at the end of the turn.
+      if (step.done?.outcome === 'lost') step.items = step.items.filter((i) => i.type !== 'done')
       break
+    }
     case 'notice':
       forgetUnfinished(view)
       view.parts.push({ kind: 'notice', text: text(event.text) })

@@ -36,7 +36,6 @@ function Result({ id, code, session, onOver }: ResultProps) {
       onOver(over)
     }
   })
-  const bad = view.done && view.done.outcome !== 'ok' && view.done.outcome !== 'error' ? view.done : null
   return (
     <div className={css.result}>
       {view.items.length > 0 && (
@@ -44,10 +43,9 @@ function Result({ id, code, session, onOver }: ResultProps) {
           <Outputs items={view.items} version={view.version} live={!view.done} theme={theme} />
         </SessionTables>
       )}
-      {bad && <p className={css.note}>{bad.message || w.outcomes[bad.outcome] || bad.outcome}</p>}
       {over === 'failed' && view.error && <p className={css.note}>{view.error.value}</p>}
       <p className={css.note} aria-live="polite">
-        {view.done ? seconds(view.done.seconds ?? 0) : over ? '' : w.turn.running}
+        {view.done ? (view.done.outcome === 'lost' ? '' : seconds(view.done.seconds ?? 0)) : over ? '' : w.turn.running}
       </p>
     </div>
   )

@@ -188,19 +188,36 @@ export const Rollback = memo(function Rollback({ event }: { event: RollbackEvent
   )
 })
 
+/** Outcomes of which the words here say all that the server's own message does. */
+const told = ['out_of_memory', 'timeout', 'interrupted', 'kernel_died', 'lost']
+
+/** How an execution ended, in a sentence, with the limit that it met. */
+function sentenceOf(event: DoneEvent, w: Words): string {
+  const key = `o_${event.outcome}`
+  const plainly = key in w ? w[key as keyof Words] : fill(w.o_other, { outcome: plain(event.outcome, 60) })
+  const message = plain(event.message, 1000)
+  if (event.outcome === 'out_of_memory') {
+    const limit = /\b(\d{1,9} MiB)\b/.exec(message)?.[1]
+    return limit ? fill(w.o_out_of_memory_of, { limit }) : plainly
+  }
+  if (event.outcome === 'timeout') {
+    const limit = /\blonger than ([\d.]+[a-zµ]+[\da-z.]*)/.exec(message)?.[1]
+    return limit ? fill(w.o_timeout_of, { limit }) : plainly
+  }
+  if (event.outcome === 'kernel_died' && event.signal) return `${plainly} (${plain(event.signal, 20)})`
+  return message && !told.includes(event.outcome) ? `${plainly} ${message}` : plainly
+}
+
 export const Done = memo(function Done({ event, error }: { event: DoneEvent; error: boolean }) {
   const w = words()
   const dropped = Number(event.dropped_bytes) || 0
   const quiet = event.outcome === 'ok' || (event.outcome === 'error' && error)
   if (quiet && dropped === 0 && !event.lost) return null
-  const key = `o_${event.outcome}`
-  const sentence = key in w ? w[key as keyof Words] : fill(w.o_other, { outcome: plain(event.outcome, 60) })
   return (
     <section className={css.done}>
       {!quiet && (
         <p>
-          {sentence}
-          {event.message ? ` ${plain(event.message, 1000)}` : ''}
+          {sentenceOf(event, w)}
           {event.outcome === 'error' && event.exit_code && !event.message
             ? ` ${fill(w.exitCode, { n: event.exit_code })}`
             : ''}

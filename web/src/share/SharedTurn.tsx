@@ -2,6 +2,7 @@ import { FileText } from 'lucide-react'
 import { memo, useMemo } from 'react'
 import type { Schemas } from '../api/client'
 import { Ending } from '../conversation/Ending'
+import { LastFailed } from '../conversation/Said'
 import turnCss from '../conversation/turn.module.css'
 import { Work } from '../conversation/Work'
 import { blocksOf } from '../events/group'
@@ -40,6 +41,8 @@ export const SharedTurn = memo(function SharedTurn({ turn }: { turn: Shared }) {
       </div>
       <div className={turnCss.reply}>
         <Work blocks={work} turn={`shared/${turn.id}`} live={false} folded />
+        {said && <LastFailed view={view} />}
+        {said && turn.outdated && <p className={turnCss.warned}>{w.turn.staleAnswer}</p>}
         {said && (
           <div className={turnCss.answer}>
             <Markdown text={said} />

@@ -79,3 +79,7 @@ export const usePreferences = (): Preferences => useSyncExternalStore(subscribe,
 const themeNow = (): 'light' | 'dark' => (now.theme === 'system' ? (dark?.matches ? 'dark' : 'light') : now.theme)
 
 export const useTheme = () => useSyncExternalStore(subscribe, themeNow)
+
+/** Whether a key sends what a box has, as the person wants it. */
+export const isSend = (e: { key: string; shiftKey: boolean; ctrlKey: boolean; metaKey: boolean }) =>
+  e.key === 'Enter' && !e.shiftKey && (e.ctrlKey || e.metaKey || preferences().sendKey === 'enter')
