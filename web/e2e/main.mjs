@@ -9,6 +9,18 @@ const lane = async (...names) => {
 }
 await Promise.all([
   lane('signin', 'people', 'asking', 'steps', 'streams', 'outputs', 'charts', 'keyboard', 'chinese'),
-  lane('worlds', 'queue', 'tries', 'ratings', 'data', 'notebooks', 'approval', 'previews', 'findings', 'screens'),
+  lane(
+    'worlds',
+    'queue',
+    'tries',
+    'ratings',
+    'data',
+    'tables',
+    'notebooks',
+    'approval',
+    'previews',
+    'findings',
+    'screens',
+  ),
 ])
 await end()

@@ -28,6 +28,17 @@ export async function goOn(page, name = 'go') {
   expect(put.ok(), `${put.status()} ${await put.text()}`)
 }
 
+/** Writes a cell at the end of the notebook and runs it. */
+export async function cell(page, code) {
+  await page.locator('.cm-content').first().waitFor()
+  const before = await page.locator('[data-cell]').count()
+  await page.getByRole('button', { name: 'Add a cell' }).click()
+  const added = page.locator('[data-cell]').nth(before)
+  await added.locator('.cm-content').click()
+  await page.keyboard.insertText(code)
+  await page.keyboard.press('Control+Enter')
+}
+
 export const answered = (page, text) => page.getByText(text).last().waitFor()
 
 export async function unfold(page) {

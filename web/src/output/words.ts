@@ -111,6 +111,8 @@ const en = {
   moreColumns: '{n} columns not here',
   missing: '{n} missing',
   distinct: '{n} distinct',
+  eachOnce: 'each value once',
+  grouping: 'Group digits (1,000)',
   range: '{min} to {max}',
   t_number: 'number',
   t_date: 'date',
@@ -253,6 +255,8 @@ const zh: Words = {
   moreColumns: '此处省略 {n} 列',
   missing: '缺失 {n}',
   distinct: '不同值 {n}',
+  eachOnce: '每个值出现一次',
+  grouping: '数字千位分隔（1,000）',
   range: '{min} 至 {max}',
   t_number: '数值',
   t_date: '日期',
@@ -300,6 +304,14 @@ export function fill(sentence: string, values: Record<string, string | number>):
 
 export function number(n: number): string {
   return new Intl.NumberFormat(lang()).format(n)
+}
+
+export function compact(n: number): string {
+  return new Intl.NumberFormat(lang(), { notation: 'compact', maximumSignificantDigits: 4 }).format(n)
+}
+
+export function share(part: number): string {
+  return new Intl.NumberFormat(lang(), { style: 'percent', maximumFractionDigits: part < 0.01 ? 1 : 0 }).format(part)
 }
 
 export function size(bytes: unknown): string {
