@@ -8,7 +8,7 @@ const lane = async (...names) => {
   for (const name of names) await import(`./checks/${name}.mjs`)
 }
 await Promise.all([
-  lane('signin', 'people', 'asking', 'steps', 'streams', 'outputs', 'charts', 'keyboard', 'chinese'),
+  lane('signin', 'problems', 'people', 'asking', 'steps', 'streams', 'outputs', 'charts', 'keyboard', 'chinese'),
   lane(
     'worlds',
     'queue',
@@ -16,6 +16,7 @@ await Promise.all([
     'ratings',
     'data',
     'tables',
+    'lists',
     'notebooks',
     'approval',
     'previews',

@@ -57,11 +57,11 @@ await check(
     await grid.waitFor()
     await page.getByRole('button', { name: 'Restart Python' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Restart Python' }).click()
-    await page.getByText('Python was started anew').waitFor()
+    await page.getByText('Python was restarted. Variables').waitFor()
     await grid.evaluate((e) => {
       e.scrollTop = 200000
     })
-    await page.getByText('These are the rows that came with the output.').last().waitFor()
+    await page.getByText('Only the rows saved with the output are shown.').last().waitFor()
   },
 )
 
@@ -109,7 +109,7 @@ await check('a step is edited and run, and those after it', {}, async (page) => 
   await page.keyboard.insertText('value = 41\nprint("value", value)')
   await page.keyboard.press('Control+Enter')
   await page.getByText('value 41').waitFor()
-  await page.getByText('a step before it ran again').waitFor()
+  await page.getByText('Out of date (an earlier step was re-run)').waitFor()
   await steps(page).first().focus()
   await page.keyboard.press('.')
   await page.getByRole('menuitem', { name: 'Run this and everything after' }).click()
@@ -118,7 +118,7 @@ await check('a step is edited and run, and those after it', {}, async (page) => 
     if ((await last.getAttribute('aria-expanded')) === 'false') await last.click()
     return page.getByText('next 42').count()
   }, 'the step after it ran with the new value')
-  expect(!(await page.getByText('a step before it ran again').count()), 'a step is marked that ran since')
+  expect(!(await page.getByText('Out of date (an earlier step was re-run)').count()), 'a step is marked that ran since')
   await page.getByRole('button', { name: 'Files and session' }).click()
   await page.getByRole('button', { name: 'Variables', exact: true }).click()
   await page

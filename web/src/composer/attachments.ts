@@ -3,6 +3,7 @@ import { client, data } from '../api/client'
 import { asProblem } from '../api/problem'
 import { queries } from '../api/queries'
 import { storeFile, type Upload } from '../api/upload'
+import { explain } from '../words/problems'
 
 export interface Attachment {
   key: string
@@ -129,7 +130,7 @@ async function transfer(scope: string, key: string, tooLarge: (most: number) => 
       sources.delete(key)
       change(scope, key, { id: stored.id, part: 1 })
     })
-    .catch((error) => change(scope, key, { error: asProblem(error).message }))
+    .catch((error) => change(scope, key, { error: explain(asProblem(error)).what }))
     .finally(() => done(key))
 }
 

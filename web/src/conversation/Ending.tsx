@@ -7,20 +7,32 @@ interface Props {
   /** What is said when somebody stopped the turn, and when the server was lost meanwhile; '' when that is not so. */
   stopped: string
   lost: string
-  failure: { message?: string; hint?: string } | null | undefined
+  failure: { code?: string; message?: string; detail?: string; hint?: string } | null | undefined
   /** Why the answer came, see the API. */
   reason: string
+  /** Asks the question again. */
+  onAgain?: (() => void) | undefined
 }
 
 /** Why a turn ended in another way than with an answer. */
-export function Ending({ stopped, lost, failure, reason }: Props) {
+export function Ending({ stopped, lost, failure, reason, onAgain }: Props) {
   const w = useWords()
   return (
     <>
       {stopped && <p className={css.notice}>{stopped}</p>}
       {lost && <p className={css.notice}>{lost}</p>}
       {failure && !stopped && (
-        <ProblemBox error={new Problem(0, { detail: failure.message ?? '', hint: failure.hint ?? '' })} />
+        <ProblemBox
+          error={
+            new Problem(0, {
+              code: failure.code || 'failure',
+              detail: failure.message || failure.detail || w.turn.failedTitle,
+              hint: failure.hint ?? '',
+            })
+          }
+          onRetry={onAgain}
+          retry={w.turn.editGo}
+        />
       )}
       {reason && reason !== 'complete' && !stopped && (
         <p className={css.notice}>

@@ -218,6 +218,7 @@ export const TurnItem = memo(function TurnItem({ turn, versions, busy, editing, 
             lost={turn.state === 'lost' ? w.turn.lost : ''}
             failure={failure}
             reason={reason}
+            onAgain={busy ? undefined : () => actions.again(turn, turn.prompt)}
           />
         )}
         {live?.link.link === 'failed' && live.link.problem && <ProblemBox error={live.link.problem} />}

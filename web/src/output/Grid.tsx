@@ -1,5 +1,6 @@
 import { memo, type ReactNode, useContext, useMemo, useState } from 'react'
 import { Button, Dialog, Modal, ModalOverlay } from 'react-aria-components'
+import { explain } from '../words/problems'
 import { GridView } from './GridView'
 import css from './grid.module.css'
 import type { Reader, Trouble } from './pages'
@@ -81,6 +82,7 @@ function Remote({ sheet, reader, table, kinds, onAgain }: RemoteProps) {
 
 function Waiting({ trouble, view }: { trouble: Trouble; view: View }) {
   const w = words()
+  const said = explain({ code: trouble.code, message: trouble.text, hint: trouble.hint })
   if (trouble.kind === 'busy') return <Note>{w.tableBusy}</Note>
   return (
     <Note
@@ -95,7 +97,7 @@ function Waiting({ trouble, view }: { trouble: Trouble; view: View }) {
     >
       {trouble.kind === 'refused'
         ? fill(w.tableRefused, { why: trouble.text })
-        : [trouble.text || w.tableFailed, trouble.hint].filter(Boolean).join('. ')}
+        : [said.what || w.tableFailed, said.todo].filter(Boolean).join(' ')}
     </Note>
   )
 }

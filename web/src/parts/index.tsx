@@ -8,8 +8,12 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react'
+import { Link } from 'wouter'
+import type { Caller } from '../api/client'
 import { asProblem, type Problem } from '../api/problem'
+import { queries } from '../api/queries'
 import { useWords } from '../words'
+import { explain, useExplain } from '../words/problems'
 import { isComposing } from './keys'
 import css from './parts.module.css'
 
@@ -92,7 +96,16 @@ interface Asked {
 }
 
 let asked: Asked | null = null
-let toasts: { id: number; text: string; hint?: string; bad?: boolean }[] = []
+interface Toast {
+  text: string
+  hint?: string
+  /** What the server said. */
+  detail?: string
+  open?: boolean
+  bad?: boolean
+}
+
+let toasts: (Toast & { id: number })[] = []
 let counter = 0
 const readers = new Set<() => void>()
 const tell = () => {
@@ -119,7 +132,7 @@ export const ask = (question: Omit<Asked, 'done'>) =>
     tell()
   })
 
-export function toast(text: string, more: { hint?: string; bad?: boolean } = {}) {
+export function toast(text: string, more: Omit<Toast, 'text'> = {}) {
   const id = ++counter
   toasts = [...toasts.slice(-2), { id, text, ...more }]
   tell()
@@ -136,7 +149,8 @@ export function complain(error: unknown, words: Record<string, string> = {}) {
   const problem = asProblem(error)
   if (problem.status === 401) return
   const said = words[problem.code]
-  toast(said ?? problem.message, { hint: said ? '' : problem.hint, bad: true })
+  const { what, todo, detail, open } = explain(problem)
+  toast(said ?? what, { bad: true, ...(said ? {} : { hint: todo, detail, open }) })
 }
 
 function Question({ asked: q }: { asked: Asked }) {
@@ -195,6 +209,7 @@ export function Overlays() {
             <div>
               <p>{t.text}</p>
               {t.hint && <p>{t.hint}</p>}
+              <Details text={t.detail} open={t.open} />
             </div>
             <IconButton small label={w.close} onClick={() => drop(t.id)}>
               <X size={14} aria-hidden />
@@ -207,17 +222,52 @@ export function Overlays() {
   )
 }
 
-export function ProblemBox({ error, onRetry }: { error: Problem | Error | unknown; onRetry?: () => void }) {
+/** What the server said itself, below the page's words for it. */
+export function Details({ text = '', open = false }: { text?: string | undefined; open?: boolean | undefined }) {
+  const w = useWords()
+  if (!text) return null
+  return (
+    <details className={css.details} open={open}>
+      <summary>{w.details}</summary>
+      <p>{text}</p>
+    </details>
+  )
+}
+
+interface ProblemProps {
+  error: Problem | Error | unknown
+  onRetry?: (() => void) | undefined
+  /** What trying again is called. */
+  retry?: string
+}
+
+const ofModels = /^(model_(?!context|answer|deadline|stream_truncated)\w+|no_model|ollama_empty|images_unsupported)$/
+
+/** What went wrong, and what its reader can do: who may see to the model service is led there. */
+export function ProblemBox({ error, onRetry, retry }: ProblemProps) {
   const w = useWords()
   const problem = asProblem(error)
+  const { what, todo, detail, open } = useExplain()(problem)
+  const who = queries.getQueryData<Caller>(['me'])
+  const sees = who?.admin && ofModels.test(problem.code)
   return (
     <div className={css.problem} role="alert">
-      <p>{problem.message}</p>
-      {problem.hint && <p>{problem.hint}</p>}
-      {onRetry && (
-        <Button look="outlined" onClick={onRetry}>
-          {w.retry}
-        </Button>
+      <p>{what}</p>
+      {todo && <p>{todo}</p>}
+      <Details text={detail} open={open} />
+      {(sees || onRetry) && (
+        <div className={css.ways}>
+          {sees && (
+            <Link href="/admin/models" className={`${css.button} ${css.outlined}`}>
+              {w.checkModels}
+            </Link>
+          )}
+          {onRetry && (
+            <Button look="outlined" onClick={onRetry}>
+              {retry ?? w.retry}
+            </Button>
+          )}
+        </div>
       )}
     </div>
   )
