@@ -1,6 +1,6 @@
 // Lists of what there is: sessions, what a search finds, and how they fit on a phone.
 import { check, expect, picture, until } from '../kit.mjs'
-import { answered, ask, composer } from '../people.mjs'
+import { answered, ask, audit, composer } from '../people.mjs'
 
 /** Asks about a file with a word of its own, and waits for the end. */
 async function askAbout(page, word) {
@@ -66,3 +66,105 @@ await check('what a search finds is plain text, by conversation, forks with what
   expect(text.includes(`You said: say ${word} one`), `the answer has marks of Markdown: ${text}`)
   await picture(page, 'search-groups')
 })
+
+const phone = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
+
+await check('on a phone titles are read, words are whole and targets are large', { ...phone }, async (page) => {
+  await ask(page, 'say something about penguins')
+  await answered(page, 'You said: say something about penguins')
+  const title = page.getByRole('heading', { level: 1 })
+  await until(async () => (await title.boundingBox())?.width > 120, 'the title has room')
+  await page.getByRole('button', { name: 'Notebook', exact: true }).waitFor()
+  const small = await page.evaluate(() =>
+    [...document.querySelectorAll('main button, main a, main [role=button]')]
+      .filter((e) => e.checkVisibility() && e.getBoundingClientRect().width > 0 && !e.closest('p'))
+      .filter((e) => e.getBoundingClientRect().height < 43)
+      .map((e) => `${e.getAttribute('aria-label') ?? e.textContent} ${e.getBoundingClientRect().height}`),
+  )
+  expect(!small.length, `small targets: ${small.join(', ')}`)
+  await audit(page, 'a conversation on a phone')
+  await picture(page, 'phone-conversation')
+  await page.goto('admin/audit')
+  await page.getByRole('columnheader').first().waitFor()
+  const broken = await page.evaluate(() =>
+    [...document.querySelectorAll('main td, main tbody th')]
+      .filter((e) => e.getBoundingClientRect().height > 60)
+      .map((e) => e.textContent),
+  )
+  expect(!broken.length, `broken: ${broken.slice(0, 3).join(', ')}`)
+  const field = page.getByPlaceholder('User, key or address')
+  expect(await field.evaluate((e) => e.getBoundingClientRect().width > 200), 'the placeholder is cut')
+  await picture(page, 'phone-audit')
+  await page.goto('admin/models')
+  await page.getByRole('row').first().waitFor()
+  await picture(page, 'phone-models')
+})
+
+await check('the questions that are offered are about the file that is there', {}, async (page) => {
+  await page.getByText('Or try an example sales file').waitFor()
+  const names = ['region', 'units', 'a', 'b', 'c', 'd', 'e']
+  const rows = Array.from({ length: 1500 }, (_, i) => ['North', i, 1, 2, 3, 4, 5].join(','))
+  await page.locator('input[type=file]').setInputFiles({
+    name: 'own.csv',
+    mimeType: 'text/csv',
+    buffer: Buffer.from([names.join(','), ...rows].join('\n')),
+  })
+  await page.getByText('+1 column, 1,500 rows').waitFor()
+  expect(!(await page.getByText('Or try an example sales file').count()), 'the example is offered beside a file')
+  await picture(page, 'own-file')
+  await page.getByRole('button', { name: 'Which region has the highest units?' }).click()
+  expect((await composer(page).inputValue()) === 'Which region has the highest units?', 'the question is written')
+})
+
+await check('the list at the side is one stop of Tab, which the arrows go through', {}, async (page) => {
+  for (const n of [1, 2, 3]) {
+    await page.goto('./')
+    await ask(page, `say ${n} for the list`)
+    await answered(page, `You said: say ${n} for the list`)
+  }
+  const stops = page.locator('nav li a[tabindex="0"], nav li button:not([tabindex="-1"])')
+  await until(async () => (await stops.count()) === 1, 'one stop')
+  await page.getByRole('button', { name: 'Skip to conversation' }).focus()
+  await picture(page, 'skip')
+  await page.keyboard.press('Enter')
+  await until(() => page.evaluate(() => !!document.activeElement?.closest('[data-turn]')), 'at the conversation')
+  await stops.first().focus()
+  const at = () => page.evaluate(() => document.activeElement?.textContent)
+  const first = await at()
+  await page.keyboard.press('ArrowDown')
+  await until(async () => /for the list/.test(await at()) && (await at()) !== first, 'the next one')
+  await page.keyboard.press('ArrowRight')
+  await until(
+    async () => /^Actions/.test(await page.evaluate(() => document.activeElement?.ariaLabel ?? '')),
+    'its actions',
+  )
+  await page.keyboard.press('ArrowLeft')
+  await page.keyboard.press('Home')
+  await until(async () => (await at()) === first, 'the first one')
+  expect((await stops.count()) === 1, 'one stop')
+})
+
+for (const [name, options] of [
+  ['dark', { colorScheme: 'dark' }],
+  ['Chinese', { locale: 'zh-CN' }],
+])
+  await check(`tables have names of their own, and axe finds nothing: ${name}`, { ...options }, async (page) => {
+    const box = page.getByRole('textbox', { name: /^(Your question|你的问题)$/ })
+    const code = "import pandas as pd\nfor n in (1, 2): display(pd.DataFrame({'n': [n] * 3}))"
+    await box.fill(`run: ${code}`)
+    await box.press('Enter')
+    await answered(page, 'It ran.')
+    for (const step of await page.locator('[data-step][aria-expanded="false"]').all()) await step.click()
+    const grids = page.getByRole('grid')
+    await until(async () => (await grids.count()) === 2, 'two tables')
+    const names = await grids.evaluateAll((all) => all.map((g) => g.ariaLabel))
+    expect(new Set(names).size === 2, `both are called ${names}`)
+    await audit(page, `a conversation with tables, ${name}`)
+    await audit(page, `the names of its regions, ${name}`, ['landmark-unique'])
+    await picture(page, `tables-${name}`)
+    for (const at of ['settings', 'sessions', 'search?q=ran', 'admin/models', 'admin/usage']) {
+      await page.goto(at)
+      await page.getByRole('heading', { level: 1 }).waitFor()
+      await audit(page, `${at}, ${name}`)
+    }
+  })

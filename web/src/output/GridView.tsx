@@ -19,13 +19,14 @@ interface Props {
   /** What is to be said of the table as a whole. */
   note?: ReactNode
   name?: string
+  label?: string
   full?: boolean
   onFull?: () => void
   onClose?: () => void
 }
 
 /** The cells that are in sight, with a line of tools above and of facts below. */
-export function GridView({ view, note, name = '', full = false, onFull, onClose }: Props) {
+export function GridView({ view, note, name = '', label = words().table, full = false, onFull, onClose }: Props) {
   const w = words()
   const own = useId()
   const { names, indexes, kinds } = view
@@ -101,7 +102,7 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
   const height = tall(count) + headHeight(profiled)
   const partly = gap === null && view.known < view.total.rows
   return (
-    <section className={css.table} data-full={full || undefined} aria-label={w.table}>
+    <section className={css.table} data-full={full || undefined} aria-label={label}>
       <GridTools
         view={view}
         said={said}
@@ -121,7 +122,7 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
         ref={scroller}
         className={css.scroller}
         role="grid"
-        aria-label={w.table}
+        aria-label={label}
         aria-rowcount={view.total.rows + 1}
         aria-colcount={names.length}
         aria-busy={view.asking}

@@ -281,14 +281,23 @@ export function Segments<T extends string>({
 }: {
   label: string
   value: T
-  options: { id: T; name: string }[]
+  /** With an icon, that is what a phone shows. */
+  options: { id: T; name: string; icon?: ReactNode }[]
   onChange: (value: T) => void
 }) {
   return (
     <fieldset aria-label={label} className={css.segments}>
       {options.map((o) => (
-        <button key={o.id} type="button" aria-pressed={o.id === value} onClick={() => onChange(o.id)}>
-          {o.name}
+        <button
+          key={o.id}
+          type="button"
+          aria-pressed={o.id === value}
+          data-icon={o.icon ? true : undefined}
+          title={o.icon ? o.name : undefined}
+          onClick={() => onChange(o.id)}
+        >
+          {o.icon}
+          <span>{o.name}</span>
         </button>
       ))}
     </fieldset>

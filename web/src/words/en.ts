@@ -17,6 +17,8 @@ export const en = {
   copy: 'Copy',
   copied: 'Copied',
   more: 'More',
+  skip: 'Skip to conversation',
+  skipMain: 'Skip to content',
   save: 'Save',
   download: 'Download',
   loading: 'Loading',
@@ -71,6 +73,11 @@ export const en = {
     text: 'Ask about your files. cove writes Python, runs it in a sandbox without network access, and shows each step.',
     drop: 'Drop files anywhere on the page',
     examples: 'Or try an example sales file',
+    ownFile: 'Or ask one of these',
+    own: (file: string, number: string, text: string) =>
+      number && text
+        ? [`Which ${text} has the highest ${number}?`, `Plot ${number} by ${text}.`, `Summarize ${file}.`]
+        : [`Summarize ${file}.`, `What stands out in ${file}?`],
     questions: [
       'Which region grew fastest? Plot it.',
       'Show revenue by month as a chart.',
@@ -113,6 +120,13 @@ export const en = {
       question_too_large: 'The question is too long for the queue (1 MiB at most). Add long content as a file.',
     } as Record<string, string>,
     rows: (n: number) => `${n} rows pasted`,
+    moreOf: (columns: number, rows: number) =>
+      [
+        columns === 1 ? '+1 column' : columns ? `+${columns} columns` : '',
+        rows ? `${rows.toLocaleString('en')} rows` : '',
+      ]
+        .filter(Boolean)
+        .join(', '),
   },
   turn: {
     you: 'Question',

@@ -18,6 +18,8 @@ export const zh: Words = {
   copy: '复制',
   copied: '已复制',
   more: '更多',
+  skip: '跳到对话',
+  skipMain: '跳到内容',
   save: '保存',
   download: '下载',
   loading: '加载中',
@@ -71,6 +73,11 @@ export const zh: Words = {
     text: '上传文件，直接提问。cove 编写 Python，在无网络的沙箱中运行，并展示每一步。',
     drop: '可将文件拖到页面任意位置',
     examples: '或试用示例销售文件',
+    ownFile: '或直接提问',
+    own: (file, number, text) =>
+      number && text
+        ? [`哪个${text}的${number}最高？`, `按${text}画出${number}。`, `概括 ${file} 的内容。`]
+        : [`概括 ${file} 的内容。`, `${file} 有什么值得注意的地方？`],
     questions: ['哪个地区增长最快？画图。', '用图展示每月收入。', '每个地区哪种产品卖得最好？'],
   },
   context: {
@@ -108,6 +115,10 @@ export const zh: Words = {
       question_too_large: '问题太长，无法排队：最多 1 MiB。请把长内容作为文件添加。',
     },
     rows: (n) => `已粘贴 ${n} 行`,
+    moreOf: (columns, rows) =>
+      [columns ? `另有 ${columns} 列` : '', rows ? `共 ${rows.toLocaleString('zh')} 行` : '']
+        .filter(Boolean)
+        .join('，'),
   },
   turn: {
     you: '问题',
