@@ -168,3 +168,36 @@ for (const [name, options] of [
       await audit(page, `${at}, ${name}`)
     }
   })
+
+await check(
+  'what is small is right: toasts, titles at the side, the menu of Administration, items',
+  { permissions: ['clipboard-read', 'clipboard-write'] },
+  async (page) => {
+    const long = 'say what a title of more than twenty-two letters is'
+    await ask(page, long)
+    await answered(page, `You said: ${long}`)
+    const link = page.locator('nav li a').first()
+    const [row, title] = [await page.locator('nav li').first().boundingBox(), await link.boundingBox()]
+    await page.mouse.move(900, 300)
+    await composer(page).focus()
+    await until(
+      async () => (await link.boundingBox()).width > row.width - 30,
+      `the title has ${title.width} of ${row.width}`,
+    )
+    await ask(page, "run: from IPython.display import JSON\nJSON({'a': 1})")
+    await answered(page, 'It ran.')
+    for (const step of await page.locator('[data-step][aria-expanded="false"]').all()) await step.click()
+    await page.getByText('{ 1 item }').waitFor()
+    await page.getByRole('button', { name: 'Copy the answer' }).last().click()
+    const toast = await page.getByRole('status').filter({ hasText: 'Copied' }).locator('p').boundingBox()
+    const send = await page.getByRole('button', { name: 'Send' }).boundingBox()
+    expect(toast.y + toast.height < send.y, 'the toast covers Send')
+    const menu = () => page.getByRole('navigation', { name: 'Administration' }).getByRole('listitem').allInnerTexts()
+    await page.goto('admin/projects')
+    await until(async () => (await menu()).length === 8, 'all sections')
+    const before = await menu()
+    await page.getByRole('navigation', { name: 'Administration' }).getByRole('link', { name: 'Keys' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Keys' }).waitFor()
+    expect(`${await menu()}` === `${before}`, `${await menu()} after ${before}`)
+  },
+)

@@ -107,7 +107,7 @@ export function GridView({ view, note, name = '', label = words().table, full = 
         view={view}
         said={said}
         busy={out.busy}
-        grouping={columns.hasNumbers ? grouping : undefined}
+        grouping={columns.hasLarge ? grouping : undefined}
         onGrouping={() => setGrouping(!grouping)}
         profiled={profiled}
         onProfile={() => setProfiled(!profiled)}
@@ -205,7 +205,7 @@ export function GridView({ view, note, name = '', label = words().table, full = 
         </div>
       </div>
       <div className={css.foot}>
-        {fill(w.rowsColumns, { rows: view.total.rows, columns: view.total.columns })}
+        {sizeOf(view.total)}
         {view.wanted && ` · ${fill(w.ofRows, { n: view.count, all: number(view.known) })}`}
         {partly && ` · ${fill(w.firstRows, { n: view.known })}`}
         {view.cutColumns > 0 && ` · ${fill(w.moreColumns, { n: view.cutColumns })}`}
@@ -213,6 +213,13 @@ export function GridView({ view, note, name = '', label = words().table, full = 
       </div>
     </section>
   )
+}
+
+function sizeOf({ rows, columns }: View['total']): string {
+  const w = words()
+  if (rows === 1 && columns === 1) return w.oneCell
+  if (columns === 1) return fill(w.rowsOneColumn, { rows })
+  return rows === 1 ? fill(w.oneRowColumns, { columns }) : fill(w.rowsColumns, { rows, columns })
 }
 
 function side(c: number, indexes: number, lefts: number[], widths: number[]) {

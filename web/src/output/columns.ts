@@ -134,10 +134,11 @@ export function useColumns(view: View, profiled: boolean, grouping: boolean) {
   const known = grown.names === names && grown.kinds === kinds ? grown : first
   const [dragged, setDragged] = useState<ReadonlyMap<string, number>>(new Map())
   const heads = useMemo(() => names.map((name) => nameWidth(name) + arrow + sides), [names])
-  const grouped = useMemo(
-    () => names.map((name, c) => grouping && c >= indexes && groups(name, known.seen[c] ?? nothingSeen)),
-    [names, indexes, known, grouping],
+  const large = useMemo(
+    () => names.map((name, c) => c >= indexes && kinds[c] === 'number' && groups(name, known.seen[c] ?? nothingSeen)),
+    [names, indexes, kinds, known],
   )
+  const grouped = large.map((is) => is && grouping)
   const key = (c: number) => `${c} ${names[c]}`
   const fits = (c: number) =>
     Math.max(least, heads[c] ?? 0, wide(known.seen[c] ?? nothingSeen, kinds[c] ?? 'text', grouped[c] ?? false))
@@ -159,7 +160,7 @@ export function useColumns(view: View, profiled: boolean, grouping: boolean) {
       ? numberText(value, known.seen[c] ?? nothingSeen, grouped[c] ?? false)
       : short(value, kind)
   }
-  return { widths, see, drag, fit: (c: number) => drag(c, fits(c)), text, hasNumbers: kinds.includes('number') }
+  return { widths, see, drag, fit: (c: number) => drag(c, fits(c)), text, hasLarge: large.includes(true) }
 }
 
 export type Columns = ReturnType<typeof useColumns>

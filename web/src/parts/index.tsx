@@ -103,6 +103,8 @@ interface Toast {
   detail?: string
   open?: boolean
   bad?: boolean
+  /** What it says is over in a moment. */
+  passes?: boolean
 }
 
 let toasts: (Toast & { id: number })[] = []
@@ -136,7 +138,8 @@ export function toast(text: string, more: Omit<Toast, 'text'> = {}) {
   const id = ++counter
   toasts = [...toasts.slice(-2), { id, text, ...more }]
   tell()
-  if (!more.bad) setTimeout(() => drop(id), 5000)
+  const shownFor = more.bad ? more.passes && 12_000 : 5000
+  if (shownFor) setTimeout(() => drop(id), shownFor)
 }
 
 function drop(id: number) {
@@ -150,7 +153,7 @@ export function complain(error: unknown, words: Record<string, string> = {}) {
   if (problem.status === 401) return
   const said = words[problem.code]
   const { what, todo, detail, open } = explain(problem)
-  toast(said ?? what, { bad: true, ...(said ? {} : { hint: todo, detail, open }) })
+  toast(said ?? what, { bad: true, passes: problem.passing, ...(said ? {} : { hint: todo, detail, open }) })
 }
 
 function Question({ asked: q }: { asked: Asked }) {
