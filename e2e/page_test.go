@@ -323,6 +323,8 @@ func pageModel(_ int, r modeltest.Request) modeltest.Turn {
 		if results == 0 {
 			return modeltest.Run("import time\nprint('begun')\nwhile True:\n    time.sleep(0.1)")
 		}
+	case strings.Contains(question, "refuse the key"):
+		return modeltest.Error(401, "invalid_request_error", "Incorrect API key provided")
 	case strings.Contains(question, "slowly"):
 		if results == 0 {
 			return modeltest.Run("import time\nfor i in range(5):\n    print('line', i, flush=True)\n    time.sleep(1)")

@@ -68,6 +68,7 @@ type Sessions interface {
 	CreateSession(ctx context.Context, who auth.Principal, n hub.NewSession) (hub.Session, error)
 	Session(ctx context.Context, who auth.Principal, id string) (hub.Session, error)
 	Sessions(ctx context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error)
+	SessionsInUse(ctx context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error)
 	ChangeSession(ctx context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error)
 	DeleteSession(ctx context.Context, who auth.Principal, id string) error
 }

@@ -139,6 +139,12 @@ func (h *fakeHub) Sessions(_ context.Context, who auth.Principal, f hub.SessionF
 	return hub.Listing[hub.Session]{Items: []hub.Session{h.one()}, Next: "more"}, h.note(who, f, p)
 }
 
+func (h *fakeHub) SessionsInUse(_ context.Context, who auth.Principal, f hub.SessionFilter, p hub.Page) (hub.Listing[hub.Session], error) {
+	one := h.one()
+	one.Uses = []hub.SessionUse{{Conversation: "cnv_1", Title: "Sales"}}
+	return hub.Listing[hub.Session]{Items: []hub.Session{one}}, h.note(who, f, p)
+}
+
 func (h *fakeHub) ChangeSession(_ context.Context, who auth.Principal, id string, c hub.SessionChange) (hub.Session, error) {
 	return h.one(), h.note(who, id, c)
 }

@@ -93,6 +93,9 @@ func TestParametersAreChecked(t *testing.T) {
 	if p != (hub.Page{After: "c", Limit: 7, Oldest: true}) || f.State != hub.SessionPaused || f.Name != "n" || f.Meta["a"] != "b" || f.Meta["c"] != "d:e" {
 		t.Errorf("%+v %+v", f, p)
 	}
+	if got := w.do(t, "GET", api.Prefix+"/sessions?conversations=true", ""); !strings.Contains(got.body, `"conversations":[{"id":"cnv_1","title":"Sales","files":[]}]`) {
+		t.Error(got.body)
+	}
 }
 
 func TestWrongAddresses(t *testing.T) {

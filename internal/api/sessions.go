@@ -36,6 +36,22 @@ type Session struct {
 	Project    string            `json:"project"`
 	User       string            `json:"user"`
 	Key        string            `json:"key,omitempty" doc:"The id of the key that made it"`
+	Uses       []SessionUse      `json:"conversations,omitempty" doc:"That use it, when a list is asked for them: those used last, at most 4"`
+}
+
+// SessionUse is a conversation that uses a session.
+type SessionUse struct {
+	Conversation string   `json:"id" example:"cnv_06f1k3t3y4m0v8s2k5r7w9x1z4"`
+	Title        string   `json:"title"`
+	Files        []string `json:"files" doc:"Names of those that its first questions brought"`
+}
+
+func usesOf(uses []hub.SessionUse) (out []SessionUse) {
+	for _, u := range uses {
+		u.Files = append([]string{}, u.Files...)
+		out = append(out, SessionUse(u))
+	}
+	return out
 }
 
 // SessionImage is the OCI image that a session begins from.
@@ -71,7 +87,7 @@ func rollbackOf(r *hub.Rollback) *Rollback {
 func sessionOf(s hub.Session) Session {
 	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs, Root: s.System > 0, Image: imageOf(s.Image), Network: networkOf(s.Network),
 		Idle: int64(s.Idle.Seconds()), Executions: s.Executions, Disk: s.Disk, Created: s.Created.UTC(), Used: s.Used.UTC(), Expires: moment(s.Expires),
-		Project: s.Project, User: s.User, Key: s.Key}
+		Project: s.Project, User: s.User, Key: s.Key, Uses: usesOf(s.Uses)}
 }
 
 // moment is a time that may be missing.
@@ -174,6 +190,7 @@ type (
 		User  string   `query:"user" maxLength:"64" doc:"Id of who made them"`
 		Name  string   `query:"name" maxLength:"200" doc:"What the name begins with"`
 		Meta  []string `query:"meta,explode" maxItems:"16" doc:"KEY:VALUE of the metadata; more than once: all must hold"`
+		Uses  bool     `query:"conversations" doc:"Say which conversations use each session"`
 	}
 	changeSession struct {
 		SessionPath
@@ -234,7 +251,11 @@ func (s *server) addSessions() {
 				return List[Session]{}, err
 			}
 			f := hub.SessionFilter{State: hub.SessionState(in.State), User: in.User, Name: in.Name, Meta: meta}
-			out, err := s.o.Hub.Sessions(ctx, who, f, in.page())
+			list := s.o.Hub.Sessions
+			if in.Uses {
+				list = s.o.Hub.SessionsInUse
+			}
+			out, err := list(ctx, who, f, in.page())
 			return listOf(out, sessionOf), err
 		})
 	add(s, operation{id: "session.get", method: http.MethodGet, path: "/sessions/{session}", tag: tag, action: auth.SessionsRead, summary: "Get a session", errors: []problem.Code{problem.SessionNotFound},

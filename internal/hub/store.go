@@ -53,6 +53,8 @@ type SessionStore interface {
 	AddSession(ctx context.Context, s Session) error
 	Session(ctx context.Context, project, id string) (Session, error)
 	Sessions(ctx context.Context, project string, f SessionFilter, p Page) (Listing[Session], error)
+	// SessionUses returns the conversations that use a session, the one used last first, most of them at most.
+	SessionUses(ctx context.Context, project, session string, most int) ([]SessionUse, error)
 	// UpdateSession reads the session, has change change it and writes it back, in one transaction. An error of change is returned
 	// and nothing is written.
 	UpdateSession(ctx context.Context, project, id string, change func(*Session) error) (Session, error)

@@ -56,6 +56,8 @@ type Session struct {
 	Home       string    // on whose disk it is; see package owner. "": from before there were homes, or restored from a backup
 	// Owner is the process that has the session in memory, or that died with it and whose loss the home has not settled yet; "": none.
 	Owner string
+
+	Uses []SessionUse // only where they were asked for: no row has them
 }
 
 // SessionImage is the OCI image that a session begins from.

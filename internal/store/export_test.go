@@ -76,6 +76,9 @@ func Index(text string) []string { return index(text) }
 // Snippet returns what a search for query shows of a text.
 func Snippet(query, text string) string { q := ask(query); return q.snippet(text) }
 
+// AnswerSnippet returns what a search for query shows of an answer.
+func AnswerSnippet(query, text string) string { q := ask(query); return q.answerSnippet(text) }
+
 // PretendNewer notes a migration that this cove does not know.
 func PretendNewer(ctx context.Context, s *Store) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {

@@ -212,9 +212,13 @@ func (s *Store) Search(ctx context.Context, project, query string, p hub.Page) (
 		out.Next = cursor("documents", micros(places[limit-1].at), strconv.FormatInt(places[limit-1].id, 10))
 	}
 	for _, at := range places {
+		snippet := looked.snippet
+		if at.field == fieldAnswer {
+			snippet = looked.answerSnippet
+		}
 		out.Items = append(out.Items, hub.Found{
 			Conversation: at.conversation, Turn: at.turn, Execution: at.execution, Session: at.session, At: at.at, Field: at.field,
-			Snippet: looked.snippet(at.text),
+			Snippet: snippet(at.text),
 		})
 	}
 	return out, nil

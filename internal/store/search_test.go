@@ -55,6 +55,7 @@ func TestSnippetsAreShortAndHaveTheMatch(t *testing.T) {
 		{"流失", strings.Repeat("数据", 100) + "客户流失率" + strings.Repeat("分析", 200), "客户流失率"},
 		{"needle", strings.Repeat("hay ", 500) + "Needle" + strings.Repeat(" hay", 500), "hay Needle hay"},
 		{"absent", "text", "text"},
+		{"product", strings.Repeat("region ", 30) + "product" + strings.Repeat(" longer", 50), "region product longer"},
 	} {
 		got := store.Snippet(c.query, c.text)
 		if !strings.Contains(got, c.want) || utf8.RuneCountInString(got) > 200 {
@@ -64,6 +65,36 @@ func TestSnippetsAreShortAndHaveTheMatch(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, query := rapid.String().Draw(t, "text"), rapid.String().Draw(t, "query")
 		if got := store.Snippet(query, text); !utf8.ValidString(got) || utf8.RuneCountInString(got) > 200 {
+			t.Fatalf("%q", got)
+		}
+	})
+}
+
+func TestSnippetsHaveWholeWords(t *testing.T) {
+	t.Parallel()
+	got := store.Snippet("needle", strings.Repeat("abcdefghi ", 50)+"needle"+strings.Repeat(" qrstuvwxyz", 50))
+	for _, word := range strings.Fields(got) {
+		if word != "abcdefghi" && word != "needle" && word != "qrstuvwxyz" {
+			t.Errorf("%q is a part of a word in %q", word, got)
+		}
+	}
+}
+
+func TestAnswersAreFoundAsTheyAreRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ query, text, want string }{
+		{"overseas", "**Overseas grew fastest: +56 %**\n\n| Region | 2024 |\n|---|---:|\n| Overseas | 106,923 |\n", "Overseas grew fastest: +56 % Region · 2024 Overseas · 106,923"},
+		{"list", "# A *list*\n\n- one `x_y`\n1. [two](http://a.b/c_d)\n\n> three\n---\n```python\na * b\n```", "A list one x_y 1. two three a * b"},
+		{"海外", "**海外增长最快。**其次\n\n| 地区 |\n|---|\n| 海外 |", "海外增长最快。其次 地区 海外"},
+		{"b", "snake_case_name and 2 * 3 * 4, a | b", "snake_case_name and 2 * 3 * 4, a · b"},
+	} {
+		if got := store.AnswerSnippet(c.query, c.text); got != c.want {
+			t.Errorf("%q: %q, want %q", c.query, got, c.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text, query := rapid.String().Draw(t, "text"), rapid.String().Draw(t, "query")
+		if got := store.AnswerSnippet(query, text); !utf8.ValidString(got) || utf8.RuneCountInString(got) > 200 {
 			t.Fatalf("%q", got)
 		}
 	})

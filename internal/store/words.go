@@ -176,6 +176,28 @@ func (q question) matches(key string) bool {
 
 // snippet is the text around the first match in one line, at most aroundMatch characters of it.
 func (q question) snippet(text string) string {
+	at := q.first(text)
+	before := []rune(strings.Join(strings.Fields(tail(text[:at], 4*beforeMatch)), " "))
+	if len(before) > 0 && endsInSpace(text[:at]) {
+		before = append(before, ' ')
+	}
+	cutBefore := len(before) > beforeMatch
+	before = before[max(0, len(before)-beforeMatch):]
+	behind := []rune(strings.Join(strings.Fields(cut(text[at:], 4*aroundMatch)), " "))
+	all := slices.Concat(before, behind)
+	shown := wholeWords(all[:min(len(all), aroundMatch)], cutBefore, len(all) > aroundMatch)
+	return strings.TrimSpace(string(shown))
+}
+
+// answerSnippet is the snippet of an answer as people read it, without the marks of Markdown.
+func (q question) answerSnippet(text string) string {
+	const around = 4 << 10 // bytes; a whole answer would be read for each place
+	at := q.first(text)
+	return q.snippet(plainText(tail(text[:at], around) + cut(text[at:], around)))
+}
+
+// first is where the first match is in a text, or 0.
+func (q question) first(text string) int {
 	at := 0
 	words(text, func(key string, start int) bool {
 		if !q.matches(key) {
@@ -184,14 +206,7 @@ func (q question) snippet(text string) string {
 		at = start
 		return false
 	})
-	before := []rune(strings.Join(strings.Fields(tail(text[:at], 4*beforeMatch)), " "))
-	if len(before) > 0 && endsInSpace(text[:at]) {
-		before = append(before, ' ')
-	}
-	before = before[max(0, len(before)-beforeMatch):]
-	behind := []rune(strings.Join(strings.Fields(cut(text[at:], 4*aroundMatch)), " "))
-	all := slices.Concat(before, behind)
-	return strings.TrimSpace(string(all[:min(len(all), aroundMatch)]))
+	return at
 }
 
 func endsInSpace(s string) bool {

@@ -8,7 +8,20 @@ const lane = async (...names) => {
   for (const name of names) await import(`./checks/${name}.mjs`)
 }
 await Promise.all([
-  lane('signin', 'people', 'asking', 'steps', 'streams', 'outputs', 'charts', 'keyboard', 'chinese'),
-  lane('worlds', 'queue', 'tries', 'ratings', 'data', 'notebooks', 'approval', 'previews', 'findings', 'screens'),
+  lane('signin', 'problems', 'people', 'asking', 'steps', 'streams', 'outputs', 'charts', 'keyboard', 'chinese'),
+  lane(
+    'worlds',
+    'queue',
+    'tries',
+    'ratings',
+    'data',
+    'tables',
+    'lists',
+    'notebooks',
+    'approval',
+    'previews',
+    'findings',
+    'screens',
+  ),
 ])
 await end()

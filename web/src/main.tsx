@@ -4,13 +4,14 @@ import { createRoot } from 'react-dom/client'
 import { Route, Router, Switch } from 'wouter'
 import './tokens.css'
 import './base.css'
-import { routerBase } from './api/base'
+import { base, routerBase } from './api/base'
 import { queries } from './api/queries'
 import { Fault } from './shell/Fault'
 import { preferences, usePreferences } from './shell/preferences'
 import { Shell } from './shell/Shell'
 import { Gate } from './signin/Gate'
-import { wordsOf } from './words'
+import { languageOf, wordsOf } from './words'
+import { loadProblems } from './words/problems'
 
 const SharedPage = lazy(() => import('./share/SharedPage'))
 
@@ -53,6 +54,10 @@ function App() {
 }
 
 dress()
+void loadProblems(languageOf(preferences().language))
+// The link is relative, and would lead elsewhere on another address of the page.
+const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]')
+if (icon) icon.href = new URL('icon.svg', base).href
 const root = document.getElementById('root')
 if (root)
   createRoot(root).render(

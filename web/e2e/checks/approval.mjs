@@ -2,14 +2,14 @@
 import { check, expect, picture } from '../kit.mjs'
 import { answered, ask } from '../people.mjs'
 
-const waiting = (page) => page.getByRole('textbox', { name: 'Code that waits for you' })
+const waiting = (page) => page.getByRole('textbox', { name: 'Code waiting for approval' })
 const asks = (page) => page.getByRole('switch', { name: 'Show me the code before it runs' })
 
 await check('code waits for approval, over a reload, and runs as it was changed', {}, async (page) => {
   await asks(page).click()
   await ask(page, "run: print('as the model wrote it')")
   await waiting(page).waitFor()
-  await page.waitForFunction(() => document.title.includes('Waits for you'))
+  await page.waitForFunction(() => document.title.includes('Waiting for approval'))
   await page.reload()
   await waiting(page).waitFor()
   expect((await asks(page).getAttribute('aria-checked')) === 'true', 'the conversation does not ask any more')
@@ -29,9 +29,9 @@ await check('code that waits for approval is refused, and the model goes on', {}
   await asks(page).click()
   await ask(page, "run: print('never')")
   await waiting(page).waitFor()
-  await page.getByRole('button', { name: 'Do not run', exact: true }).click()
-  await page.getByLabel('For the model, if you like').fill('not today')
-  await page.getByRole('button', { name: 'Do not run it' }).click()
+  await page.getByRole('button', { name: 'Skip', exact: true }).click()
+  await page.getByLabel('Optional note to the model').fill('not today')
+  await page.getByRole('button', { name: 'Skip it' }).click()
   await answered(page, 'It ran.')
   await page.getByText('not run', { exact: true }).first().waitFor()
 })
@@ -46,7 +46,7 @@ await check('a question does not overtake the wish to see its code', {}, async (
   await asks(page).click()
   await ask(page, "run: print('not yet')")
   await waiting(page).waitFor()
-  await page.getByRole('button', { name: 'Do not run', exact: true }).click()
-  await page.getByRole('button', { name: 'Do not run it' }).click()
+  await page.getByRole('button', { name: 'Skip', exact: true }).click()
+  await page.getByRole('button', { name: 'Skip it' }).click()
   await answered(page, 'It ran.')
 })

@@ -19,7 +19,7 @@ const frameWith = (page, selector) =>
 
 /** Saves a chart in a form, by the menu under it. */
 async function saved(page, form) {
-  await page.getByRole('button', { name: 'Options of the chart' }).first().click()
+  await page.getByRole('button', { name: 'Chart options' }).first().click()
   const [download] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('menuitem', { name: form }).click(),
@@ -111,15 +111,15 @@ await check('images and charts are one album in full screen', {}, async (page) =
   await page.keyboard.press('Enter')
   await image.waitFor()
   await dialog.getByText('1 of 2', { exact: true }).waitFor()
-  expect((await tools('Larger')) && !(await tools('Options of the chart')), 'an image has the tools of an image')
+  expect((await tools('Larger')) && !(await tools('Chart options')), 'an image has the tools of an image')
   // The button that has the focus is not there for a chart: the keys work all the same.
   await dialog.getByRole('button', { name: 'Smaller' }).click()
   await page.keyboard.press('ArrowRight')
   await chart()
   await dialog.getByText('2 of 2', { exact: true }).waitFor()
-  expect(!(await tools('Larger')) && (await tools('Options of the chart')), 'a chart has the tools of a chart')
+  expect(!(await tools('Larger')) && (await tools('Chart options')), 'a chart has the tools of a chart')
   await picture(page, 'album-chart')
-  await dialog.getByRole('button', { name: 'Options of the chart' }).click()
+  await dialog.getByRole('button', { name: 'Chart options' }).click()
   const [download] = await Promise.all([
     page.waitForEvent('download'),
     page.getByRole('menuitem', { name: /CSV/ }).click(),

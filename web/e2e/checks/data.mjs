@@ -1,20 +1,9 @@
 // Tables, variables, and steps that are run again.
 import { readFileSync } from 'node:fs'
 import { check, expect, picture, until } from '../kit.mjs'
-import { answered, ask } from '../people.mjs'
+import { answered, ask, cell } from '../people.mjs'
 
 const steps = (page) => page.locator('[data-step]')
-
-/** Writes a cell at the end of the notebook and runs it. */
-async function cell(page, code) {
-  await page.locator('.cm-content').first().waitFor()
-  const before = await page.locator('[data-cell]').count()
-  await page.getByRole('button', { name: 'Add a cell' }).click()
-  const added = page.locator('[data-cell]').nth(before)
-  await added.locator('.cm-content').click()
-  await page.keyboard.insertText(code)
-  await page.keyboard.press('Control+Enter')
-}
 
 const frame =
   "import pandas as pd, numpy as np\nrng = np.random.default_rng(0)\ndf = pd.DataFrame({f'c{i}': rng.normal(size=100000) for i in range(19)})\ndf['city'] = np.where(np.arange(100000) == 77777, 'Zagreb', 'Rome')\ndf"
@@ -41,7 +30,7 @@ await check(
     await inGrid(page, '77777')
     await page.getByText('1 of 100,000 rows').waitFor()
     await page.getByPlaceholder('Filter rows').first().fill('')
-    await inGrid(page, '0.1257302')
+    await inGrid(page, '0.125730')
     await grid.getByRole('button', { name: 'c0', exact: true }).click()
     await inGrid(page, '-4.494117')
     await grid.locator('[data-row="1"][data-column="1"]').click()
@@ -68,11 +57,11 @@ await check(
     await grid.waitFor()
     await page.getByRole('button', { name: 'Restart Python' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Restart Python' }).click()
-    await page.getByText('Python was started anew').waitFor()
+    await page.getByText('Python was restarted. Variables').waitFor()
     await grid.evaluate((e) => {
       e.scrollTop = 200000
     })
-    await page.getByText('These are the rows that came with the output.').last().waitFor()
+    await page.getByText('Only the rows saved with the output are shown.').last().waitFor()
   },
 )
 
@@ -120,7 +109,7 @@ await check('a step is edited and run, and those after it', {}, async (page) => 
   await page.keyboard.insertText('value = 41\nprint("value", value)')
   await page.keyboard.press('Control+Enter')
   await page.getByText('value 41').waitFor()
-  await page.getByText('a step before it ran again').waitFor()
+  await page.getByText('Out of date (an earlier step was re-run)').waitFor()
   await steps(page).first().focus()
   await page.keyboard.press('.')
   await page.getByRole('menuitem', { name: 'Run this and everything after' }).click()
@@ -129,7 +118,7 @@ await check('a step is edited and run, and those after it', {}, async (page) => 
     if ((await last.getAttribute('aria-expanded')) === 'false') await last.click()
     return page.getByText('next 42').count()
   }, 'the step after it ran with the new value')
-  expect(!(await page.getByText('a step before it ran again').count()), 'a step is marked that ran since')
+  expect(!(await page.getByText('Out of date (an earlier step was re-run)').count()), 'a step is marked that ran since')
   await page.getByRole('button', { name: 'Files and session' }).click()
   await page.getByRole('button', { name: 'Variables', exact: true }).click()
   await page

@@ -11,7 +11,7 @@ const slow = [
   'print(total)',
 ].join('\n')
 
-const findings = (page) => page.getByRole('region', { name: 'Check of the code' })
+const findings = (page) => page.getByRole('region', { name: 'Code check' })
 
 await check('the code of a step is checked, and its slow form measured', {}, async (page) => {
   await ask(page, `run: ${slow}`)
@@ -22,8 +22,8 @@ await check('the code of a step is checked, and its slow form measured', {}, asy
   const found = findings(page)
   await found.getByText(/iterrows\(\)/).waitFor()
   await found.getByText('line 4:').waitFor()
-  await found.getByRole('button', { name: 'Measure the slow forms' }).click()
-  await found.getByText(/times as fast/).waitFor()
+  await found.getByRole('button', { name: 'Measure the slow code' }).click()
+  await found.getByText(/× as fast/).waitFor()
   await audit(page, 'a check of a step')
   await picture(page, 'check-step')
   await found.getByRole('button', { name: 'Close' }).click()

@@ -2,7 +2,7 @@
 import { check, env, expect, order, picture, until } from '../kit.mjs'
 import { answered, ask, composer, goOn, waits } from '../people.mjs'
 
-const queueOf = (page) => page.getByRole('list', { name: 'Asked next' }).getByRole('listitem')
+const queueOf = (page) => page.getByRole('list', { name: 'Up next' }).getByRole('listitem')
 
 /** Waits until a queue has these questions, in their order. */
 const has = (page, ...texts) =>
@@ -98,7 +98,7 @@ await check('a viewer sees a queue and puts nothing into it', {}, async (page, c
   await viewer.goto(`c/${conversation}`)
   await has(viewer, 'the only one')
   await ask(viewer, 'a question of a viewer')
-  await viewer.getByText('this key may not do that').first().waitFor()
+  await viewer.getByText('You do not have permission to do this.').first().waitFor()
   await until(
     async () => (await composer(viewer).inputValue()) === 'a question of a viewer',
     'it is in the composer again',
@@ -125,7 +125,7 @@ await check('a question whose asker may not ask any more stays, with the reason'
   await has(page, 'by a key that ends')
   await call('DELETE', `keys/${made.key.id}`)
   await goOn(page)
-  await page.getByText('Who put it may not ask any more').first().waitFor()
+  await page.getByText('Whoever queued it can no longer ask').first().waitFor()
   await picture(page, 'queue-held')
   // Who tries it again asks it.
   await queueOf(page).getByRole('button', { name: 'Try again' }).click()

@@ -79,7 +79,7 @@ await check('a question waits for the one that runs, and is edited and dropped',
     await composer(page).fill(text)
     await composer(page).press('Enter')
   }
-  const queue = page.getByRole('list', { name: 'Asked next' })
+  const queue = page.getByRole('list', { name: 'Up next' })
   const waiting = queue.getByRole('listitem')
   await until(async () => (await waiting.count()) === 3, 'three questions wait')
   await picture(page, 'queue')
@@ -126,8 +126,8 @@ await check(
     await ask(page, "run: import quietfern\nprint('leaves', quietfern.leaves)")
     await until(async () => (await page.getByText('It ran.').count()) === 3, 'the third answer')
     await wrote(page, 'Not installed: quietfern')
-    await page.getByRole('button', { name: 'Install it all the same' }).last().click()
-    await page.getByText('It is installed now').waitFor()
+    await page.getByRole('button', { name: 'Install anyway' }).last().click()
+    await page.getByText('Installed. Re-run').waitFor()
     await picture(page, 'approved')
     const step = page.locator('[data-step]').last()
     await until(async () => {
@@ -155,7 +155,7 @@ await check('an attempt that failed is shown with its error and what was changed
   await body.getByText(/Attempt 1.*KeyError/).click()
   const attempt = body.locator('details').first()
   await attempt.getByText('KeyError').last().waitFor()
-  const changes = attempt.getByRole('region', { name: 'What was changed' })
+  const changes = attempt.getByRole('region', { name: 'Changes' })
   await changes.waitFor()
   const lines = async (kind) => (await changes.locator(`[data-kind=${kind}]`).allInnerTexts()).join('\n')
   expect((await lines('gone')).includes("df.groupby('Region')"), `what was taken out is ${await lines('gone')}`)

@@ -50,14 +50,14 @@ await check(
     const row = page.locator('nav li, aside li').filter({ has: page.getByRole('link', { name: new RegExp(name) }) })
     const mark = (what) => row.getByRole('img', { name: what })
     await row.waitFor()
-    await mark('Works on an answer').waitFor()
+    await mark('Answering').waitFor()
     await picture(page, 'elsewhere')
     await goOn(other)
     await until(async () => (await other.title()).startsWith('✓'), 'the mark of the tab')
-    await mark('Has a new answer').waitFor()
+    await mark('New answer').waitFor()
     await row.getByRole('link').click()
     await answered(page, 'It ran.')
-    await mark('Has a new answer').waitFor({ state: 'detached' })
+    await mark('New answer').waitFor({ state: 'detached' })
     await other.evaluate(() => {
       window.looked = true
       document.dispatchEvent(new Event('visibilitychange'))

@@ -71,6 +71,9 @@ export function Chips({ scope, files }: { scope: string; files: Attachment[] }) 
         ))}
       </ul>
       {only && only.head.length > 1 && <Head rows={only.head} />}
+      {only?.table && (only.table.moreColumns > 0 || only.table.rows > only.head.length - 1) && (
+        <p className={css.moreOf}>{w.composer.moreOf(only.table.moreColumns, only.table.rows)}</p>
+      )}
     </div>
   )
 }

@@ -3,6 +3,7 @@ import { client, data } from '../api/client'
 import { asProblem } from '../api/problem'
 import { queries } from '../api/queries'
 import { storeFile, type Upload } from '../api/upload'
+import { explain } from '../words/problems'
 
 export interface Attachment {
   key: string
@@ -13,6 +14,7 @@ export interface Attachment {
   error: string
   /** The first rows of a table. */
   head: string[][]
+  table?: TableHead
   /** Of an image, the address at which the page itself has it. */
   picture?: string
 }
@@ -67,25 +69,78 @@ const change = (scope: string, key: string, part: Partial<Attachment>) =>
   )
 
 const read = (part: Blob) =>
-  new Promise<string>((done) => {
+  new Promise<ArrayBuffer>((done) => {
     const reader = new FileReader()
-    reader.onloadend = () => done(typeof reader.result === 'string' ? reader.result : '')
-    reader.readAsText(part)
+    reader.onloadend = () => done(reader.result instanceof ArrayBuffer ? reader.result : new ArrayBuffer(0))
+    reader.readAsArrayBuffer(part)
   })
 
-/** The first rows of a table that is text, cell by cell. */
-export async function headOf(file: File): Promise<string[][]> {
-  if (!/\.(csv|tsv|txt)$/i.test(file.name)) return []
-  const text = await read(file.slice(0, 4096))
+/** Text of a file's beginning, to the last end of a line. Tables of older Chinese programs are not UTF-8. */
+function decode(bytes: ArrayBuffer, whole: boolean): string {
+  const all = new Uint8Array(bytes)
+  const part = whole ? all : all.subarray(0, all.lastIndexOf(10) + 1 || all.length)
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(part)
+  } catch {
+    return new TextDecoder('gb18030').decode(part)
+  }
+}
+
+const headBytes = 16_384
+const mostCounted = 32_000_000
+const shownColumns = 6
+
+/** What can be seen of a table that is text before it is on the server. */
+export interface TableHead {
+  /** The first rows, the names of the columns first. */
+  head: string[][]
+  /** The columns that `head` has no room for. */
+  moreColumns: number
+  /** Rows of the whole, without the names; 0 where they were not counted. */
+  rows: number
+  numbers: string[]
+  texts: string[]
+}
+
+const noTable: TableHead = { head: [], moreColumns: 0, rows: 0, numbers: [], texts: [] }
+
+async function countRows(file: File): Promise<number> {
+  if (file.size > mostCounted) return 0
+  let lines = 0
+  let last = 10
+  for (let at = 0; at < file.size; at += 1 << 20)
+    for (const byte of new Uint8Array(await read(file.slice(at, at + (1 << 20))))) {
+      if (byte === 10) lines++
+      last = byte
+    }
+  return Math.max(0, lines + (last === 10 ? 0 : 1) - 1)
+}
+
+/** The first rows of a table that is text, cell by cell, and how much more there is. */
+export async function headOf(file: File): Promise<TableHead> {
+  if (!/\.(csv|tsv|txt)$/i.test(file.name)) return noTable
+  const text = decode(await read(file.slice(0, headBytes)), file.size <= headBytes)
   const lines = text.split(/\r?\n/).filter(Boolean).slice(0, 4)
   const sign = ['\t', ';', ','].find((s) => lines[0]?.includes(s))
-  if (!sign) return []
-  return lines.map((line) =>
-    line
-      .split(sign)
-      .slice(0, 6)
-      .map((cell) => cell.replace(/^"|"$/g, '').slice(0, 24)),
+  if (!sign) return noTable
+  const all = lines.map((line) =>
+    line.split(sign).map((cell) =>
+      cell
+        .replace(/^\ufeff?"?|"$/g, '')
+        .trim()
+        .slice(0, 24),
+    ),
   )
+  const [names = [], ...rows] = all
+  const isNumber = (c: number) => rows.length > 0 && rows.every((r) => /^-?[\d.,]+%?$/.test(r[c] ?? ''))
+  const known = names.map((name, c) => ({ name, number: isNumber(c) })).filter(({ name }) => name)
+  return {
+    head: all.map((r) => r.slice(0, shownColumns)),
+    moreColumns: Math.max(0, names.length - shownColumns),
+    rows: await countRows(file),
+    numbers: known.filter((k) => k.number).map((k) => k.name),
+    texts: known.filter((k) => !k.number).map((k) => k.name),
+  }
 }
 
 const done = (key: string) => {
@@ -129,7 +184,7 @@ async function transfer(scope: string, key: string, tooLarge: (most: number) => 
       sources.delete(key)
       change(scope, key, { id: stored.id, part: 1 })
     })
-    .catch((error) => change(scope, key, { error: asProblem(error).message }))
+    .catch((error) => change(scope, key, { error: explain(asProblem(error)).what }))
     .finally(() => done(key))
 }
 
@@ -147,7 +202,7 @@ export function attach(scope: string, files: Iterable<File>, tooLarge: (most: nu
     )
     const picture = shownImage.test(file.type) ? { picture: URL.createObjectURL(file) } : {}
     set(scope, [...known, { key, name, size: file.size, part: 0, id: '', error: '', head: [], ...picture }])
-    void headOf(file).then((head) => change(scope, key, { head }))
+    void headOf(file).then((table) => change(scope, key, { head: table.head, table }))
     void transfer(scope, key, tooLarge)
   }
 }

@@ -27,10 +27,30 @@ describe('an input method', () => {
 
 describe('a file to be sent', () => {
   it('shows its first rows', async () => {
-    expect(await headOf(new File(['a;b\n1;"2"\n'], 'x.csv'))).toEqual([
+    expect((await headOf(new File(['a;b\n1;"2"\n'], 'x.csv'))).head).toEqual([
       ['a', 'b'],
       ['1', '2'],
     ])
-    expect(await headOf(new File(['a,b'], 'x.png'))).toEqual([])
+    expect((await headOf(new File(['a,b'], 'x.png'))).head).toEqual([])
   })
+})
+
+it('says how much more a table has, and what its columns are', async () => {
+  const names = Array.from({ length: 8 }, (_, i) => (i === 1 ? 'region' : `n${i}`)).join(',')
+  const rows = Array.from({ length: 1500 }, (_, i) => [i, 'North', 1.5, 2, 3, 4, 5, 6].join(',')).join('\n')
+  const head = await headOf(new File([`${names}\n${rows}`], 'x.csv'))
+  expect(head).toMatchObject({ moreColumns: 2, rows: 1500, texts: ['region'] })
+  expect(head.numbers).toContain('n2')
+  expect(head.head[0]).toHaveLength(6)
+})
+
+it('reads a table of GBK', async () => {
+  // 地区,收入 / 北部,1
+  const gbk = new Uint8Array([
+    0xb5, 0xd8, 0xc7, 0xf8, 44, 0xca, 0xd5, 0xc8, 0xeb, 10, 0xb1, 0xb1, 0xb2, 0xbf, 44, 49, 10,
+  ])
+  expect((await headOf(new File([gbk], 'x.csv'))).head).toEqual([
+    ['地区', '收入'],
+    ['北部', '1'],
+  ])
 })

@@ -1,4 +1,4 @@
-import { ArrowDown } from 'lucide-react'
+import { ArrowDown, MessagesSquare, SquareTerminal } from 'lucide-react'
 import { Fragment, lazy, Suspense, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { useLocation, useSearchParams } from 'wouter'
 import type { Queued, Turn } from '../api/client'
@@ -169,8 +169,8 @@ export function ConversationPage({ id }: { id: string }) {
             label={w.view.label}
             value={notebook ? 'notebook' : 'conversation'}
             options={[
-              { id: 'conversation', name: w.view.conversation },
-              { id: 'notebook', name: w.view.notebook },
+              { id: 'conversation', name: w.view.conversation, icon: <MessagesSquare size={18} aria-hidden /> },
+              { id: 'notebook', name: w.view.notebook, icon: <SquareTerminal size={18} aria-hidden /> },
             ]}
             onChange={(view) =>
               setSearch((now) => {

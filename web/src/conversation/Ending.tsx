@@ -7,10 +7,10 @@ interface Props {
   /** What is said when somebody stopped the turn, and when the server was lost meanwhile; '' when that is not so. */
   stopped: string
   lost: string
-  failure: { message?: string; hint?: string } | null | undefined
+  failure: { code?: string; message?: string; detail?: string; hint?: string } | null | undefined
   /** Why the answer came, see the API. */
   reason: string
-  /** Asks once more; left out where nobody can. */
+  /** Asks the question again; left out where nobody can. */
   onAgain?: (() => void) | undefined
 }
 
@@ -27,7 +27,17 @@ export function Ending({ stopped, lost, failure, reason, onAgain }: Props) {
         </div>
       )}
       {failure && !stopped && !lost && (
-        <ProblemBox error={new Problem(0, { detail: failure.message ?? '', hint: failure.hint ?? '' })} />
+        <ProblemBox
+          error={
+            new Problem(0, {
+              code: failure.code || 'failure',
+              detail: failure.message || failure.detail || w.turn.failedTitle,
+              hint: failure.hint ?? '',
+            })
+          }
+          onRetry={onAgain}
+          retry={w.turn.editGo}
+        />
       )}
       {reason && reason !== 'complete' && !stopped && (
         <p className={css.notice}>

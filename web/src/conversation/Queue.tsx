@@ -5,9 +5,12 @@ import { asProblem } from '../api/problem'
 import { queries } from '../api/queries'
 import { complain, IconButton } from '../parts'
 import { useWords } from '../words'
+import { type Explained, explain } from '../words/problems'
 import css from './conversation.module.css'
 
 const place = (q: Queued) => ({ params: { path: { conversation: q.conversation, question: q.id } } })
+
+const heldFor = ({ what, todo }: Explained) => [what, todo].filter(Boolean).join(' ')
 
 /** The questions that wait on the server until the turns before them have ended. */
 export function Queue({ queue, onEdit }: { queue: readonly Queued[]; onEdit: (question: Queued) => void }) {
@@ -38,9 +41,7 @@ export function Queue({ queue, onEdit }: { queue: readonly Queued[]; onEdit: (qu
           <span className={css.queuedText}>
             {q.prompt}
             {q.held && (
-              <small className={css.heldWhy}>
-                {w.composer.heldWhy[q.held.code] ?? [q.held.message, q.held.hint].filter(Boolean).join('; ')}
-              </small>
+              <small className={css.heldWhy}>{w.composer.heldWhy[q.held.code] ?? heldFor(explain(q.held))}</small>
             )}
           </span>
           {q.held && (

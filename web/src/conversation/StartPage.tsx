@@ -3,11 +3,12 @@ import { lazy, Suspense, useCallback, useRef, useState } from 'react'
 import { useLocation } from 'wouter'
 import { useModels } from '../api/queries'
 import { storeFile } from '../api/upload'
-import { restore } from '../composer/attachments'
+import { restore, useAttachments } from '../composer/attachments'
 import { Composer, type ComposerHandle, type Question } from '../composer/Composer'
 import { DropZone } from '../composer/DropZone'
 import { exampleFile } from '../composer/example'
 import { complain, ProblemBox } from '../parts'
+import { plainName } from '../parts/format'
 import { Page } from '../shell/Page'
 import { useWords } from '../words'
 import { type Approval, askQuestion } from './actions'
@@ -22,6 +23,7 @@ export function StartPage() {
   const models = useModels()
   const composer = useRef<ComposerHandle>(null)
   const [busy, setBusy] = useState(false)
+  const files = useAttachments(scope)
   const [approval, setApproval] = useState<Approval>('never')
 
   const ask = useCallback(
@@ -57,6 +59,10 @@ export function StartPage() {
     }
   }
 
+  // A question about the example would be about another file than the one that is here.
+  const [first] = files
+  const own = first && w.start.own(plainName(first.name), first.table?.numbers[0] ?? '', first.table?.texts[0] ?? '')
+
   if (models.data?.length === 0)
     return (
       <Suspense fallback={null}>
@@ -82,9 +88,14 @@ export function StartPage() {
             onApproval={setApproval}
           />
           <div className={css.examples}>
-            <p>{w.start.examples}</p>
-            {w.start.questions.map((q) => (
-              <button key={q} type="button" disabled={busy} onClick={() => void example(q)}>
+            <p>{own ? w.start.ownFile : w.start.examples}</p>
+            {(own ?? w.start.questions).map((q) => (
+              <button
+                key={q}
+                type="button"
+                disabled={busy}
+                onClick={() => (own ? composer.current?.fill(q) : void example(q))}
+              >
                 <ArrowRight size={15} aria-hidden />
                 {q}
               </button>

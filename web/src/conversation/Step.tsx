@@ -5,6 +5,8 @@ import {
   CircleDashed,
   CircleStop,
   Copy,
+  FastForward,
+  FileText,
   History,
   ListChecks,
   Pause,
@@ -227,7 +229,12 @@ export const Step = memo(
       ...(may && !running
         ? [
             { id: 'run', label: w.turn.runAgain, icon: <Play size={14} aria-hidden />, act: () => run(code, false) },
-            { id: 'from', label: w.notebook.runFrom, act: () => run(code, true) },
+            {
+              id: 'from',
+              label: w.notebook.runFrom,
+              icon: <FastForward size={14} aria-hidden />,
+              act: () => run(code, true),
+            },
             { id: 'edit', label: w.turn.editCode, icon: <Pencil size={14} aria-hidden />, act: edit },
           ]
         : []),
@@ -381,9 +388,11 @@ export function Made({
       {files.map((f) => (
         <li key={f.path}>
           <button type="button" onClick={() => setShown(f.path)}>
+            <FileText size={14} aria-hidden />
             <bdi>{plainName(f.path)}</bdi>
-            <span>{bytes(f.size)}</span>
-            <span>{f.created ? w.turn.created : w.turn.changed}</span>
+            <span>
+              {bytes(f.size)} · {f.created ? w.turn.created : w.turn.changed}
+            </span>
             {isStaleStep(turns, turn, f.step) && <span data-stale>{w.turn.staleFiles}</span>}
           </button>
         </li>

@@ -40,7 +40,7 @@ export const Bundle = memo(function Bundle({ n, data, metadata, theme }: Props) 
   if (sheet) {
     return (
       <Suspense fallback={<Plain text={written ?? ''} />}>
-        <SheetGrid sheet={sheet} />
+        <SheetGrid sheet={sheet} number={n} />
       </Suspense>
     )
   }
@@ -57,7 +57,7 @@ export const Bundle = memo(function Bundle({ n, data, metadata, theme }: Props) 
   if (table) {
     return (
       <Suspense fallback={<Plain text={written ?? ''} />}>
-        <Grid table={table} />
+        <Grid table={table} number={n} />
       </Suspense>
     )
   }

@@ -1,5 +1,7 @@
-import { memo, type ReactNode, useContext, useMemo, useState } from 'react'
+import { createContext, memo, type ReactNode, useContext, useMemo, useState } from 'react'
 import { Button, Dialog, Modal, ModalOverlay } from 'react-aria-components'
+import { explain } from '../words/problems'
+import { StepContext } from './Album'
 import { GridView } from './GridView'
 import css from './grid.module.css'
 import type { Reader, Trouble } from './pages'
@@ -7,15 +9,44 @@ import { kindsOf, type Sheet, tableOf, whole } from './sheet'
 import type { Kind, Table } from './table'
 import { TablesContext } from './tables'
 import { useLocal, useRemote, type View } from './view'
-import { fill, words } from './words'
+import { fill, number, plain, words } from './words'
 
 /** A table of which all that there is came with the output. */
-export default memo(function Grid({ table }: { table: Table }) {
-  return <Local table={table} />
+export default memo(function Grid({ table, number }: { table: Table; number?: number }) {
+  return (
+    <NumberContext value={number ?? 0}>
+      <Local table={table} />
+    </NumberContext>
+  )
 })
 
 /** A table of a kernel: its first rows are here, the others are asked for as long as they can be. A variable's can be shown anew when it is another. */
-export const SheetGrid = memo(function SheetGrid({ sheet, onAgain }: { sheet: Sheet; onAgain?: () => void }) {
+export const SheetGrid = memo(function SheetGrid({ number, ...props }: SheetProps & { number?: number }) {
+  return (
+    <NumberContext value={number ?? 0}>
+      <SheetOf {...props} />
+    </NumberContext>
+  )
+})
+
+interface SheetProps {
+  sheet: Sheet
+  onAgain?: () => void
+}
+
+/** The how manieth output of its step a table is. */
+const NumberContext = createContext(0)
+
+/** What a table is called: by its variable, or by its step. */
+function useLabel(name: string): string {
+  const w = words()
+  const step = useContext(StepContext)
+  const n = useContext(NumberContext)
+  if (name) return fill(w.tableNamed, { name })
+  return step > 0 ? fill(w.tableOfStep, { n, step }) : n > 0 ? fill(w.tableNamed, { name: number(n) }) : w.table
+}
+
+function SheetOf({ sheet, onAgain }: SheetProps) {
   const w = words()
   const tables = useContext(TablesContext)
   const [agreed, setAgreed] = useState(false)
@@ -38,7 +69,7 @@ export const SheetGrid = memo(function SheetGrid({ sheet, onAgain }: { sheet: Sh
       />
     )
   return <Remote sheet={sheet} reader={tables.reader} table={table} kinds={kinds} onAgain={onAgain} />
-})
+}
 
 interface LocalProps {
   table: Table
@@ -81,6 +112,7 @@ function Remote({ sheet, reader, table, kinds, onAgain }: RemoteProps) {
 
 function Waiting({ trouble, view }: { trouble: Trouble; view: View }) {
   const w = words()
+  const said = explain({ code: trouble.code, message: trouble.text, hint: trouble.hint })
   if (trouble.kind === 'busy') return <Note>{w.tableBusy}</Note>
   return (
     <Note
@@ -95,7 +127,7 @@ function Waiting({ trouble, view }: { trouble: Trouble; view: View }) {
     >
       {trouble.kind === 'refused'
         ? fill(w.tableRefused, { why: trouble.text })
-        : [trouble.text || w.tableFailed, trouble.hint].filter(Boolean).join('. ')}
+        : [said.what || w.tableFailed, said.todo].filter(Boolean).join(' ')}
     </Note>
   )
 }
@@ -122,15 +154,16 @@ function Note({ children, act, onAct }: NoteProps) {
 /** In its place, and over the whole page when it is wanted so. */
 function Both({ view, note, name = '' }: { view: View; note?: ReactNode; name?: string | undefined }) {
   const [full, setFull] = useState(false)
+  const label = useLabel(plain(name.replace(/^~\d+$/, ''), 100))
   const file = name.replace(/^~\d+$/, '').replace(/[^\p{L}\p{N}_-]/gu, '')
-  if (!full) return <GridView view={view} note={note} name={file} onFull={() => setFull(true)} />
+  if (!full) return <GridView view={view} note={note} name={file} label={label} onFull={() => setFull(true)} />
   return (
     <>
       <div className={css.away} />
       <ModalOverlay className={css.overlay ?? ''} isOpen isDismissable onOpenChange={setFull}>
         <Modal className={css.modal ?? ''}>
-          <Dialog className={css.dialog ?? ''} aria-label={words().table}>
-            <GridView view={view} note={note} name={file} full onClose={() => setFull(false)} />
+          <Dialog className={css.dialog ?? ''} aria-label={label}>
+            <GridView view={view} note={note} name={file} label={label} full onClose={() => setFull(false)} />
           </Dialog>
         </Modal>
       </ModalOverlay>

@@ -1,13 +1,19 @@
 import css from './grid.module.css'
+import { byType } from './sheet'
+import type { Kind } from './table'
 import type { Known } from './view'
-import { fill, words } from './words'
+import { compact, fill, plain, share, words } from './words'
 
 const height = 28
 
-/** Both ends of a range have to go into one column. */
-const brief = (t: string) => (/^-?\d+\.\d{3,}(e[+-]?\d+)?$/.test(t) ? String(Number(Number(t).toPrecision(3))) : t)
+/** Both ends of a range have to go into one column; all digits are in its title. */
+function brief(t: string): string {
+  if (!/^-?\d+(\.\d+)?(e[+-]?\d+)?$/.test(t)) return t
+  if (Math.abs(Number(t)) >= 1e6) return compact(Number(t))
+  return /\.\d{3,}|e/.test(t) ? String(Number(Number(t).toPrecision(3))) : t
+}
 
-export function ProfileCell({ known }: { known: Known | null }) {
+export function ProfileCell({ known, kind }: { known: Known | null; kind: Kind }) {
   const w = words()
   if (!known || 'failed' in known) {
     return (
@@ -22,10 +28,19 @@ export function ProfileCell({ known }: { known: Known | null }) {
   const step = 100 / Math.max(1, p.bars.length)
   const [min, max] = [brief(p.min), brief(p.max)]
   const range = min === '' ? '' : min === max ? min : fill(w.range, { min, max })
+  const common = !p.top ? '' : p.top.part > 0 ? `${plain(p.top.value, 60)} · ${share(p.top.part)}` : w.eachOnce
+  const distinct = fill(w.distinct, { n: p.distinct })
   return (
     <div
       className={css.profile}
-      title={[range, partly ? fill(w.firstRows, { n: partly }) : ''].filter(Boolean).join(' · ')}
+      title={[
+        p.type,
+        p.min ? fill(w.range, { min: p.min, max: p.max }) : common,
+        distinct,
+        partly ? fill(w.firstRows, { n: partly }) : '',
+      ]
+        .filter(Boolean)
+        .join(' · ')}
     >
       <svg className={css.bars} viewBox={`0 0 100 ${height}`} preserveAspectRatio="none" aria-hidden="true">
         {p.bars.map((n, i) => {
@@ -36,11 +51,9 @@ export function ProfileCell({ known }: { known: Known | null }) {
           )
         })}
       </svg>
-      <span>{p.type || w[`t_${p.kind}`]}</span>
-      <span>{range || fill(w.distinct, { n: p.distinct })}</span>
-      <span data-some={p.missing > 0 || undefined}>
-        {p.missing > 0 ? fill(w.missing, { n: p.missing }) : fill(w.distinct, { n: p.distinct })}
-      </span>
+      <span>{w[`t_${byType(p.type ?? '') ?? kind}`]}</span>
+      <span>{range || common}</span>
+      <span data-some={p.missing > 0 || undefined}>{p.missing > 0 ? fill(w.missing, { n: p.missing }) : distinct}</span>
     </div>
   )
 }

@@ -1,4 +1,4 @@
-import { ChartColumn, Copy, Download, Maximize2, X } from 'lucide-react'
+import { ChartColumn, Copy, Download, Hash, Maximize2, X } from 'lucide-react'
 import { useRef } from 'react'
 import { Button, Menu, MenuItem, MenuTrigger, Popover } from 'react-aria-components'
 import css from './grid.module.css'
@@ -11,6 +11,9 @@ interface Props {
   view: View
   said: string
   busy: boolean
+  /** Whether large numbers are grouped; undefined: there are none. */
+  grouping?: boolean | undefined
+  onGrouping: () => void
   profiled: boolean
   onProfile: () => void
   onCopy: () => void
@@ -21,7 +24,7 @@ interface Props {
   onClose?: (() => void) | undefined
 }
 
-export function GridTools({ view, said, busy, profiled, onProfile, ...on }: Props) {
+export function GridTools({ view, said, busy, grouping, profiled, onProfile, ...on }: Props) {
   const w = words()
   const composing = useRef(false)
   return (
@@ -55,6 +58,7 @@ export function GridTools({ view, said, busy, profiled, onProfile, ...on }: Prop
       </span>
       {busy && <Tool icon={X} label={w.cancel} onPress={on.onStop} />}
       {!view.fixed && <Tool icon={ChartColumn} label={w.profile} pressed={profiled} onPress={onProfile} />}
+      {grouping !== undefined && <Tool icon={Hash} label={w.grouping} pressed={grouping} onPress={on.onGrouping} />}
       <Tool icon={Copy} label={w.copyCells} onPress={on.onCopy} />
       <MenuTrigger>
         <Button className={look.menuButton ?? ''} aria-label={w.download}>

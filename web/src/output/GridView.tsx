@@ -1,14 +1,15 @@
 // biome-ignore-all lint/a11y/useSemanticElements: a table element cannot be virtual in both directions
 // biome-ignore-all lint/a11y/useFocusableInteractive: the grid has the focus and names the active cell
 // biome-ignore-all lint/a11y/useAriaPropsSupportedByRole: a gridcell and a rowheader can be selected
-import { ArrowDown, ArrowUp } from 'lucide-react'
 import { type ReactNode, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import { ProfileCell } from './GridProfile'
+import { useColumns, useSeen } from './columns'
+import { GridHead } from './GridHead'
 import { GridTools } from './GridTools'
 import css from './grid.module.css'
-import { across, headHeight, inside, lines, measure, type Place, rowHeight, tall, toLine } from './gridMath'
+import { across, headHeight, inside, lines, type Place, rowHeight, tall, toLine } from './gridMath'
 import { useOut } from './gridOut'
-import { missing, short } from './table'
+import { setGrouping, useGrouping } from './grouping'
+import { missing } from './table'
 import { useSelection } from './useSelection'
 import type { View } from './view'
 import { fill, number, words } from './words'
@@ -18,29 +19,33 @@ interface Props {
   /** What is to be said of the table as a whole. */
   note?: ReactNode
   name?: string
+  label?: string
   full?: boolean
   onFull?: () => void
   onClose?: () => void
 }
 
 /** The cells that are in sight, with a line of tools above and of facts below. */
-export function GridView({ view, note, name = '', full = false, onFull, onClose }: Props) {
+export function GridView({ view, note, name = '', label = words().table, full = false, onFull, onClose }: Props) {
   const w = words()
   const own = useId()
   const { names, indexes, kinds } = view
   const scroller = useRef<HTMLDivElement>(null)
   const [seen, setSeen] = useState({ top: 0, left: 0, height: 400, width: 800 })
   const [profiled, setProfiled] = useState(false)
-  const widths = useWidths(view, profiled)
+  const grouping = useGrouping()
+  const columns = useColumns(view, profiled, grouping)
+  const { widths } = columns
   const lefts = useMemo(() => widths.map((_, c) => widths.slice(0, c).reduce((a, b) => a + b, 0)), [widths])
   const total = widths.reduce((a, b) => a + b, 0)
   const fixed = Math.min(lefts[indexes] ?? 0, 240)
   const { gap } = view
   const count = view.count + (gap !== null ? 1 : 0)
   const room = Math.max(rowHeight, seen.height - headHeight(profiled))
-  const columns = across(lefts, widths, indexes, seen.left + fixed, seen.width - fixed)
-  const here = [...Array.from({ length: indexes }, (_, i) => i), ...columns]
+  const sight = across(lefts, widths, indexes, seen.left + fixed, seen.width - fixed)
+  const here = [...Array.from({ length: indexes }, (_, i) => i), ...sight]
   const at = lines(count, seen.top, room, here.length)
+  useSeen(columns, at.first, at.last)
 
   useEffect(() => {
     const el = scroller.current
@@ -62,7 +67,7 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
       el.removeEventListener('scroll', look)
     }
   }, [])
-  const beyond = (columns.at(-1) ?? 0) >= names.length - 1 && view.cutColumns > 0 && seen.left > 0
+  const beyond = (sight.at(-1) ?? 0) >= names.length - 1 && view.cutColumns > 0 && seen.left > 0
   // biome-ignore lint/correctness/useExhaustiveDependencies: what is in sight is asked for when it changes
   useEffect(() => view.see(at.first, at.last, beyond), [at.first, at.last, beyond, view.count, view.trouble === null])
   // Rows in another order begin at the top.
@@ -97,11 +102,13 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
   const height = tall(count) + headHeight(profiled)
   const partly = gap === null && view.known < view.total.rows
   return (
-    <section className={css.table} data-full={full || undefined} aria-label={w.table}>
+    <section className={css.table} data-full={full || undefined} aria-label={label}>
       <GridTools
         view={view}
         said={said}
         busy={out.busy}
+        grouping={columns.hasLarge ? grouping : undefined}
+        onGrouping={() => setGrouping(!grouping)}
         profiled={profiled}
         onProfile={() => setProfiled(!profiled)}
         onCopy={() => void out.copy()}
@@ -115,10 +122,11 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
         ref={scroller}
         className={css.scroller}
         role="grid"
-        aria-label={w.table}
+        aria-label={label}
         aria-rowcount={view.total.rows + 1}
         aria-colcount={names.length}
         aria-busy={view.asking}
+        data-asking={view.asking || undefined}
         aria-multiselectable
         aria-activedescendant={focus ? `${own}${focus.row}-${focus.column}` : undefined}
         tabIndex={0}
@@ -128,29 +136,15 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
         <div className={css.room} style={{ width: total, height }}>
           <div className={css.head} role="row" aria-rowindex={1} style={{ height: headHeight(profiled), width: total }}>
             {here.map((c) => (
-              <div
+              <GridHead
                 key={c}
-                role="columnheader"
-                aria-colindex={c + 1}
-                aria-sort={view.sort?.column === c ? (view.sort.down ? 'descending' : 'ascending') : 'none'}
-                className={css.cell}
-                data-index={c < indexes || undefined}
-                data-kind={kinds[c]}
+                view={view}
+                columns={columns}
+                column={c}
+                profiled={profiled}
                 style={side(c, indexes, lefts, widths)}
-              >
-                <button
-                  type="button"
-                  className={css.name}
-                  onClick={() => clickHead(c)}
-                  title={names[c]}
-                  aria-label={names[c] ? undefined : w.indexColumn}
-                >
-                  <span className={css.label}>{names[c]}</span>
-                  {view.sort?.column === c &&
-                    (view.sort.down ? <ArrowDown size={12} aria-hidden /> : <ArrowUp size={12} aria-hidden />)}
-                </button>
-                {profiled && c >= indexes && <ProfileCell known={view.profile(c)} />}
-              </div>
+                onSort={() => clickHead(c)}
+              />
             ))}
           </div>
           {Array.from({ length: Math.max(0, at.last - at.first + 1) }, (_, i) => {
@@ -179,6 +173,7 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
               >
                 {here.map((c) => {
                   const value = values?.[c]
+                  const text = value == null ? '' : columns.text(c, value)
                   return (
                     <div
                       key={c}
@@ -191,6 +186,7 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
                       data-column={c}
                       data-index={c < indexes || undefined}
                       data-kind={kinds[c]}
+                      title={value && kinds[c] === 'number' && text !== value ? value : undefined}
                       data-away={value === undefined || undefined}
                       data-missing={(value !== undefined && missing(value)) || undefined}
                       style={side(c, indexes, lefts, widths)}
@@ -199,7 +195,7 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
                         ? ''
                         : value === null
                           ? w.nothing
-                          : short(value, kinds[c] ?? 'text')}
+                          : text}
                     </div>
                   )
                 })}
@@ -209,7 +205,7 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
         </div>
       </div>
       <div className={css.foot}>
-        {fill(w.rowsColumns, { rows: view.total.rows, columns: view.total.columns })}
+        {sizeOf(view.total)}
         {view.wanted && ` · ${fill(w.ofRows, { n: view.count, all: number(view.known) })}`}
         {partly && ` · ${fill(w.firstRows, { n: view.known })}`}
         {view.cutColumns > 0 && ` · ${fill(w.moreColumns, { n: view.cutColumns })}`}
@@ -219,25 +215,11 @@ export function GridView({ view, note, name = '', full = false, onFull, onClose 
   )
 }
 
-function useWidths(view: View, profiled: boolean): number[] {
-  const { names, indexes, kinds } = view
-  const first = view.row(0)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: by the rows that are there first; they stay when others come
-  const widths = useMemo(
-    () =>
-      names.map((name, c) => {
-        // The index of rows that are not here yet is as long as their number.
-        let longest = c < indexes && kinds[c] === 'number' ? String(view.total.rows).length : 0
-        for (let i = 0; i < Math.min(view.count, 100); i++)
-          longest = Math.max(longest, measure(short(view.row(i)?.[c] ?? '', kinds[c] ?? 'text')))
-        return Math.min(320, Math.max(52, Math.max(longest * 8.3, measure(name) * 8.8 + 12) + 24))
-      }),
-    [names, kinds, !first],
-  )
-  return useMemo(
-    () => (profiled ? widths.map((n, c) => (c >= indexes ? Math.max(136, n) : n)) : widths),
-    [widths, profiled, indexes],
-  )
+function sizeOf({ rows, columns }: View['total']): string {
+  const w = words()
+  if (rows === 1 && columns === 1) return w.oneCell
+  if (columns === 1) return fill(w.rowsOneColumn, { rows })
+  return rows === 1 ? fill(w.oneRowColumns, { columns }) : fill(w.rowsColumns, { rows, columns })
 }
 
 function side(c: number, indexes: number, lefts: number[], widths: number[]) {

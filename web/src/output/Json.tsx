@@ -43,7 +43,7 @@ function Node({ name, value, depth }: { name?: string; value: unknown; depth: nu
       <summary>
         {label}
         <span className={css.count}>
-          {list ? '[' : '{'} {fill(w.items, { n: count })} {list ? ']' : '}'}
+          {list ? '[' : '{'} {count === 1 ? w.oneItem : fill(w.items, { n: count })} {list ? ']' : '}'}
         </span>
       </summary>
       {open &&

@@ -1,5 +1,6 @@
 import { FilePlus, FileText } from 'lucide-react'
 import { memo, useState } from 'react'
+import { explain } from '../words/problems'
 import { ApproveInstall } from './approve'
 import css from './notes.module.css'
 import type { DoneEvent, FileEvent, InstallEvent, ProgressEvent, RollbackEvent } from './types'
@@ -57,16 +58,14 @@ export const Install = memo(function Install({
       {refused.slice(0, 50).map((r) => (
         <p key={r.name} className={css.warning}>
           <b>{fill(w.notInstalled, { name: plain(r.name) })}</b>
-          {r.reason ? ` · ${plain(r.reason, 500)}` : ''}
-          {r.hint && <span>{plain(r.hint, 500)}</span>}
+          <Why code={r.code} message={r.reason} hint={r.hint} />
           {r.code === 'package_needs_approval' && !live && <ApproveInstall name={r.name} />}
         </p>
       ))}
       {event.failure && (
         <p className={css.warning}>
           <b>{w.installFailed}</b>
-          {event.failure.message ? ` · ${plain(event.failure.message, 500)}` : ''}
-          {event.failure.hint && <span>{plain(event.failure.hint, 500)}</span>}
+          <Why {...event.failure} />
         </p>
       )}
       {event.restarted && <p>{w.restarted}</p>}
@@ -206,6 +205,28 @@ function sentenceOf(event: DoneEvent, w: Words): string {
   }
   if (event.outcome === 'kernel_died' && event.signal) return `${plainly} (${plain(event.signal, 20)})`
   return message && !told.includes(event.outcome) ? `${plainly} ${message}` : plainly
+}
+
+interface Told {
+  code?: string | undefined
+  message?: string | undefined
+  hint?: string | undefined
+}
+
+/** Why something was not installed, and what the program that installs said itself. */
+function Why({ code, message, hint }: Told) {
+  const { what, todo, detail } = explain({
+    code: plain(code, 60),
+    message: plain(message, 500),
+    hint: plain(hint, 500),
+  })
+  return (
+    <>
+      {what && ` · ${what}`}
+      {todo && <span>{todo}</span>}
+      {detail && <small className={css.why}>{detail}</small>}
+    </>
+  )
 }
 
 export const Done = memo(function Done({ event, error }: { event: DoneEvent; error: boolean }) {

@@ -1,4 +1,5 @@
 import { createContext, useContext, useState } from 'react'
+import { explain } from '../words/problems'
 import css from './notes.module.css'
 import type { InstallEvent } from './types'
 import { words } from './words'
@@ -28,7 +29,7 @@ export function ApproveInstall({ name }: { name: string }) {
       setFailed(why)
       setState(why ? 'asks' : 'done')
     } catch (error) {
-      setFailed(error instanceof Error ? error.message : w.installFailed)
+      setFailed(error instanceof Error ? explain(error).what : w.installFailed)
       setState('asks')
     }
   }

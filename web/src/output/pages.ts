@@ -30,6 +30,7 @@ export interface Trouble {
   kind: 'gone' | 'changed' | 'busy' | 'refused' | 'failed'
   text: string
   hint: string
+  code?: string
 }
 
 const codes: Record<string, Trouble['kind']> = {
@@ -43,7 +44,8 @@ const codes: Record<string, Trouble['kind']> = {
 
 export function troubleOf(error: unknown): Trouble {
   const e = (error ?? {}) as { code?: unknown; message?: unknown; hint?: unknown }
-  return { kind: codes[String(e.code)] ?? 'failed', text: String(e.message ?? ''), hint: String(e.hint ?? '') }
+  const code = String(e.code)
+  return { kind: codes[code] ?? 'failed', text: String(e.message ?? ''), hint: String(e.hint ?? ''), code }
 }
 
 class Changed extends Error {

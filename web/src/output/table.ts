@@ -216,6 +216,8 @@ export interface Profile {
   min: string
   max: string
   bars: number[] // counts, of equal ranges or of the most frequent values
+  /** The most frequent value of a column without a range, and which part of all rows has it; 0 when none is there twice. */
+  top?: { value: string; part: number }
 }
 
 export function profile(values: readonly Value[], kind: Kind): Profile {
@@ -248,8 +250,10 @@ export function profile(values: readonly Value[], kind: Kind): Profile {
       out.bars[at] = (out.bars[at] ?? 0) + 1
     }
   } else {
-    const sorted = [...counts.values()].sort((a, b) => b - a)
-    out.bars = sorted.slice(0, 12)
+    const sorted = [...counts].sort((a, b) => b[1] - a[1])
+    out.bars = sorted.slice(0, 12).map(([, n]) => n)
+    const [value, n] = sorted[0] ?? ['', 0]
+    out.top = { value, part: n > 1 ? n / values.length : 0 }
   }
   return out
 }

@@ -79,12 +79,13 @@ export function useLocal(table: Table, given?: readonly Kind[]): View {
     filter,
     setFilter,
     wanted,
-    asking: false,
+    asking: filter.trim().toLowerCase() !== wanted,
     trouble: null,
     retry: () => {},
   }
 }
 
+const filterOf = (typed: string) => typed.trim().slice(0, 200)
 const filterWait = 350
 const seeWait = 80
 
@@ -99,7 +100,7 @@ export function useRemote(sheet: Sheet, reader: Reader): View {
     const to = {
       sort: sort ? (sort.column === 0 ? 'index' : String(sort.column - 1)) : '',
       descending: sort?.down ?? false,
-      filter: filter.trim().slice(0, 200),
+      filter: filterOf(filter),
     }
     const soon = setTimeout(() => pages.ask(to), to.filter === pages.shown.filter ? 0 : filterWait)
     return () => clearTimeout(soon)
@@ -131,7 +132,8 @@ export function useRemote(sheet: Sheet, reader: Reader): View {
     filter,
     setFilter,
     wanted: pages.shown.filter,
-    asking: pages.asking,
+    // From the first letter on what is shown is not what is asked for.
+    asking: pages.asking || (!pages.trouble && filterOf(filter) !== pages.shown.filter),
     trouble: pages.trouble,
     retry: () => pages.retry(),
   }
@@ -176,6 +178,9 @@ export function knownOf(from: unknown): Known {
   const t = (v: unknown) => (typeof v === 'number' || typeof v === 'string' ? String(v).slice(0, 100) : '')
   const bars = Array.isArray(p.bars) ? p.bars : Array.isArray(p.common) ? p.common.map((c) => c?.count) : []
   const edges = Array.isArray(p.edges) ? p.edges : []
+  const first = Array.isArray(p.common) ? p.common[0] : null
+  const times = n(first?.count)
+  const looked = Math.max(1, n(p.looked_at) || n(p.rows))
   return {
     profile: {
       kind: 'text',
@@ -185,6 +190,7 @@ export function knownOf(from: unknown): Known {
       min: t(p.min ?? edges[0]),
       max: t(p.max ?? edges.at(-1)),
       bars: bars.slice(0, 40).map(n),
+      ...(first ? { top: { value: t(first.value), part: times > 1 ? Math.min(1, times / looked) : 0 } } : {}),
     },
     partly: n(p.looked_at) < n(p.rows) ? n(p.looked_at) : 0,
   }

@@ -9,8 +9,23 @@ import { bytes, moment } from '../parts/format'
 import { Sheet } from '../shell/Page'
 import { useWords } from '../words'
 import css from './pages.module.css'
+import { nameOf } from './sessionName'
 
 const again = () => queries.invalidateQueries({ queryKey: ['sessions'] })
+
+function Name({ session }: { session: Session }) {
+  const { main, files } = nameOf(session, useWords())
+  return (
+    <span className={css.main} title={session.id}>
+      <bdi>{main}</bdi>
+      {files && (
+        <small>
+          <bdi>{files}</bdi>
+        </small>
+      )}
+    </span>
+  )
+}
 
 export default function Sessions() {
   const w = useWords()
@@ -19,13 +34,17 @@ export default function Sessions() {
     queryKey: ['sessions'],
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam }) =>
-      data(client.GET('/sessions', { params: { query: { limit: 50, ...(pageParam ? { after: pageParam } : {}) } } })),
+      data(
+        client.GET('/sessions', {
+          params: { query: { limit: 50, conversations: true, ...(pageParam ? { after: pageParam } : {}) } },
+        }),
+      ),
     getNextPageParam: (page) => page.next,
   })
   const sessions = list.data?.pages.flatMap((p) => p.items).filter((s) => s.state !== 'deleted') ?? []
   const remove = async (s: Session) => {
-    if ((await ask({ title: w.sessions.deleteTitle, text: w.sessions.deleteText, go: w.remove, bad: true })) === null)
-      return
+    const text = w.sessions.what(nameOf(s, w).main)
+    if ((await ask({ title: w.sessions.deleteTitle, text, go: w.remove, bad: true })) === null) return
     try {
       await data(client.DELETE('/sessions/{session}', { params: { path: { session: s.id } } }))
     } catch (error) {
@@ -57,13 +76,15 @@ export default function Sessions() {
         {sessions.map((s) => (
           <li key={s.id}>
             <Link href={`/s/${s.id}`}>
-              <bdi className={css.main}>{s.name || s.id}</bdi>
-              <State state={s.state} />
-              <span>{s.disk_bytes ? bytes(s.disk_bytes) : ''}</span>
+              <Name session={s} />
+              <span className={css.state}>
+                <State state={s.state} />
+              </span>
+              <span className={css.size}>{s.disk_bytes ? bytes(s.disk_bytes) : ''}</span>
               <time dateTime={s.used_at}>{moment(s.used_at, w.lang)}</time>
             </Link>
             <Actions
-              label={w.panels.actions(s.name || s.id)}
+              label={w.panels.actions(nameOf(s, w).main)}
               actions={[
                 ...(s.state === 'active'
                   ? [

@@ -2,7 +2,7 @@ import { useQuery } from '@tanstack/react-query'
 import { X } from 'lucide-react'
 import { lazy, Suspense, useMemo } from 'react'
 import { Dialog, Modal, ModalOverlay } from 'react-aria-components'
-import { asProblem } from '../api/problem'
+import { asProblem, Problem } from '../api/problem'
 import { type Sheet, sheetOf, type Tables, TablesContext } from '../output'
 import { IconButton, ProblemBox } from '../parts'
 import { plainName } from '../parts/format'
@@ -54,7 +54,7 @@ function TableOf({ session, kernel, name }: Props) {
     queryFn: async ({ signal }) => {
       const query = { offset: 0, limit: first, sort: '', descending: false, filter: '' }
       const sheet = sheetOf({ ...((await tables.reader.read(name, query, signal)) as object), name })
-      if (!sheet) throw new Error(w.variables.noTable)
+      if (!sheet) throw new Problem(0, { code: 'no_table', detail: w.variables.noTable })
       return sheet
     },
   })

@@ -17,13 +17,14 @@ interface Props {
   small?: boolean
   icon?: ReactNode
   className?: string
+  tabIndex?: number
 }
 
 const gap = 4
 const edge = 8
 
 /** A button with three dots and what can be done: arrows, Home, End and the first letter move, Escape and Tab leave. */
-export function Actions({ label, actions, small, icon, className = '' }: Props) {
+export function Actions({ label, actions, small, icon, className = '', tabIndex }: Props) {
   const [open, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
   const menu = useRef<HTMLDivElement>(null)
@@ -91,6 +92,7 @@ export function Actions({ label, actions, small, icon, className = '' }: Props) 
       <button
         ref={button}
         type="button"
+        tabIndex={tabIndex}
         aria-label={label}
         title={label}
         aria-haspopup="menu"

@@ -19,7 +19,7 @@ export function seconds(n: number): string {
 }
 
 export const count = (n: number, lang: string) =>
-  new Intl.NumberFormat(lang, n >= 10_000 ? { notation: 'compact', maximumFractionDigits: 1 } : {}).format(n)
+  new Intl.NumberFormat(lang, n >= 1_000_000 ? { notation: 'compact', maximumFractionDigits: 1 } : {}).format(n)
 
 /** An amount of money, with the more decimals the less it is: prices of a question are often below a cent. */
 export function money(amount: number, currency: string, lang: string): string {

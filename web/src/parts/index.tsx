@@ -8,8 +8,12 @@ import {
   useState,
   useSyncExternalStore,
 } from 'react'
+import { Link } from 'wouter'
+import type { Caller } from '../api/client'
 import { asProblem, type Problem } from '../api/problem'
+import { queries } from '../api/queries'
 import { useWords } from '../words'
+import { explain, useExplain } from '../words/problems'
 import { isComposing } from './keys'
 import css from './parts.module.css'
 
@@ -92,7 +96,18 @@ interface Asked {
 }
 
 let asked: Asked | null = null
-let toasts: { id: number; text: string; hint?: string; bad?: boolean }[] = []
+interface Toast {
+  text: string
+  hint?: string
+  /** What the server said. */
+  detail?: string
+  open?: boolean
+  bad?: boolean
+  /** What it says is over in a moment. */
+  passes?: boolean
+}
+
+let toasts: (Toast & { id: number })[] = []
 let counter = 0
 const readers = new Set<() => void>()
 const tell = () => {
@@ -119,11 +134,12 @@ export const ask = (question: Omit<Asked, 'done'>) =>
     tell()
   })
 
-export function toast(text: string, more: { hint?: string; bad?: boolean } = {}) {
+export function toast(text: string, more: Omit<Toast, 'text'> = {}) {
   const id = ++counter
   toasts = [...toasts.slice(-2), { id, text, ...more }]
   tell()
-  if (!more.bad) setTimeout(() => drop(id), 5000)
+  const shownFor = more.bad ? more.passes && 12_000 : 5000
+  if (shownFor) setTimeout(() => drop(id), shownFor)
 }
 
 function drop(id: number) {
@@ -136,7 +152,8 @@ export function complain(error: unknown, words: Record<string, string> = {}) {
   const problem = asProblem(error)
   if (problem.status === 401) return
   const said = words[problem.code]
-  toast(said ?? problem.message, { hint: said ? '' : problem.hint, bad: true })
+  const { what, todo, detail, open } = explain(problem)
+  toast(said ?? what, { bad: true, passes: problem.passing, ...(said ? {} : { hint: todo, detail, open }) })
 }
 
 function Question({ asked: q }: { asked: Asked }) {
@@ -195,6 +212,7 @@ export function Overlays() {
             <div>
               <p>{t.text}</p>
               {t.hint && <p>{t.hint}</p>}
+              <Details text={t.detail} open={t.open} />
             </div>
             <IconButton small label={w.close} onClick={() => drop(t.id)}>
               <X size={14} aria-hidden />
@@ -207,17 +225,52 @@ export function Overlays() {
   )
 }
 
-export function ProblemBox({ error, onRetry }: { error: Problem | Error | unknown; onRetry?: () => void }) {
+/** What the server said itself, below the page's words for it. */
+export function Details({ text = '', open = false }: { text?: string | undefined; open?: boolean | undefined }) {
+  const w = useWords()
+  if (!text) return null
+  return (
+    <details className={css.details} open={open}>
+      <summary>{w.details}</summary>
+      <p>{text}</p>
+    </details>
+  )
+}
+
+interface ProblemProps {
+  error: Problem | Error | unknown
+  onRetry?: (() => void) | undefined
+  /** What trying again is called. */
+  retry?: string
+}
+
+const ofModels = /^(model_(?!context|answer|deadline|stream_truncated)\w+|no_model|ollama_empty|images_unsupported)$/
+
+/** What went wrong, and what its reader can do: who may see to the model service is led there. */
+export function ProblemBox({ error, onRetry, retry }: ProblemProps) {
   const w = useWords()
   const problem = asProblem(error)
+  const { what, todo, detail, open } = useExplain()(problem)
+  const who = queries.getQueryData<Caller>(['me'])
+  const sees = who?.admin && ofModels.test(problem.code)
   return (
     <div className={css.problem} role="alert">
-      <p>{problem.message}</p>
-      {problem.hint && <p>{problem.hint}</p>}
-      {onRetry && (
-        <Button look="outlined" onClick={onRetry}>
-          {w.retry}
-        </Button>
+      <p>{what}</p>
+      {todo && <p>{todo}</p>}
+      <Details text={detail} open={open} />
+      {(sees || onRetry) && (
+        <div className={css.ways}>
+          {sees && (
+            <Link href="/admin/models" className={`${css.button} ${css.outlined}`}>
+              {w.checkModels}
+            </Link>
+          )}
+          {onRetry && (
+            <Button look="outlined" onClick={onRetry}>
+              {retry ?? w.retry}
+            </Button>
+          )}
+        </div>
       )}
     </div>
   )
@@ -231,14 +284,23 @@ export function Segments<T extends string>({
 }: {
   label: string
   value: T
-  options: { id: T; name: string }[]
+  /** With an icon, that is what a phone shows. */
+  options: { id: T; name: string; icon?: ReactNode }[]
   onChange: (value: T) => void
 }) {
   return (
     <fieldset aria-label={label} className={css.segments}>
       {options.map((o) => (
-        <button key={o.id} type="button" aria-pressed={o.id === value} onClick={() => onChange(o.id)}>
-          {o.name}
+        <button
+          key={o.id}
+          type="button"
+          aria-pressed={o.id === value}
+          data-icon={o.icon ? true : undefined}
+          title={o.icon ? o.name : undefined}
+          onClick={() => onChange(o.id)}
+        >
+          {o.icon}
+          <span>{o.name}</span>
         </button>
       ))}
     </fieldset>

@@ -1,13 +1,14 @@
 import { useQueries } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { GitFork, ListChecks, Pencil, Pin, PinOff, Trash2, X } from 'lucide-react'
-import { useEffect, useMemo, useRef, useState } from 'react'
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from 'react'
 import { Link, useLocation, useRoute } from 'wouter'
 import { type Conversation, client, data } from '../api/client'
 import { asProblem } from '../api/problem'
 import { queries, titleOf, useConversations } from '../api/queries'
 import { useWork } from '../events/work'
 import { Actions, ask, Button, complain, IconButton, ProblemBox, toast } from '../parts'
+import { isComposing } from '../parts/keys'
 import { useWords, type Words } from '../words'
 import { byDay } from './days'
 import { pin, pins, usePins } from './pins'
@@ -66,7 +67,15 @@ interface Choice {
   toggle: () => void
 }
 
-function Item({ c, choice, pinned }: { c: Conversation; choice: Choice; pinned: boolean }) {
+interface ItemProps {
+  c: Conversation
+  choice: Choice
+  pinned: boolean
+  /** Whether Tab comes to it: to one of the list. */
+  stop: boolean
+}
+
+function Item({ c, choice, pinned, stop }: ItemProps) {
   const w = useWords()
   const [here] = useRoute(`/c/${c.id}`)
   const [, navigate] = useLocation()
@@ -81,7 +90,7 @@ function Item({ c, choice, pinned }: { c: Conversation; choice: Choice; pinned: 
     )
   return (
     <div className={css.item} data-here={here || undefined}>
-      <Link href={`/c/${c.id}`} aria-current={here ? 'page' : undefined} title={title}>
+      <Link href={`/c/${c.id}`} tabIndex={stop ? 0 : -1} aria-current={here ? 'page' : undefined} title={title}>
         {c.origin && <GitFork className={css.forked} size={13} aria-label={w.nav.forked} />}
         {title}
       </Link>
@@ -96,6 +105,7 @@ function Item({ c, choice, pinned }: { c: Conversation; choice: Choice; pinned: 
       )}
       <Actions
         small
+        tabIndex={-1}
         className={css.itemMore ?? ''}
         label={w.nav.actions(title)}
         actions={[
@@ -177,6 +187,39 @@ export function ConversationList() {
   })
   const items = virtual.getVirtualItems()
   const end = items.at(-1)?.index ?? 0
+  // One stop for Tab: where one was last, else the conversation that is shown, as far as they are in the document.
+  const [last, setLast] = useState<string | null>(null)
+  const there = (id: string | null | undefined) => items.some((i) => i.key === id)
+  const firstHere = items.find((i) => 'c' in (rows[i.index] ?? {}))?.key
+  const stop = [last, here ? params.id : null].find(there) ?? firstHere
+  const onKey = (e: KeyboardEvent<HTMLElement>) => {
+    const li = (e.target as HTMLElement).closest<HTMLElement>('li[data-index]')
+    if (!li || chosen || isComposing(e) || (e.target as HTMLElement).closest('[role=menu]')) return
+    const across = { ArrowRight: 'button', ArrowLeft: 'a' }[e.key]
+    if (across) {
+      e.preventDefault()
+      li.querySelector<HTMLElement>(across)?.focus()
+      return
+    }
+    if (e.altKey || e.ctrlKey || e.metaKey || (e.target as HTMLElement).matches('button')) return
+    const at = Number(li.dataset.index)
+    const all = [...rows.keys()].filter((i) => 'c' in (rows[i] ?? {}))
+    const to = {
+      ArrowDown: all.find((i) => i > at),
+      ArrowUp: all.findLast((i) => i < at),
+      Home: all[0],
+      End: all.at(-1),
+    }[e.key]
+    if (to === undefined) return
+    e.preventDefault()
+    virtual.scrollToIndex(to)
+    const focus = (times: number) => {
+      const link = box.current?.querySelector<HTMLElement>(`li[data-index="${to}"] a`)
+      if (link) link.focus()
+      else if (times > 0) requestAnimationFrame(() => focus(times - 1))
+    }
+    focus(10)
+  }
   useEffect(() => {
     if (end >= rows.length - 8 && list.hasNextPage && !list.isFetchingNextPage && !list.isFetchNextPageError)
       void list.fetchNextPage()
@@ -231,7 +274,17 @@ export function ConversationList() {
         {list.error && <ProblemBox error={list.error} onRetry={() => void list.refetch()} />}
         {list.data && !rows.length && <p className={css.empty}>{w.nav.empty}</p>}
         {rows.length > 0 && (
-          <ul className={css.rows} style={{ height: virtual.getTotalSize() }} aria-busy={list.isFetchingNextPage}>
+          <ul
+            className={css.rows}
+            style={{ height: virtual.getTotalSize() }}
+            aria-busy={list.isFetchingNextPage}
+            onKeyDown={onKey}
+            onFocus={(e) => {
+              const index = (e.target as HTMLElement).closest<HTMLElement>('li[data-index]')?.dataset.index
+              const row = rows[Number(index)]
+              if (row) setLast(row.key)
+            }}
+          >
             {items.map((item) => {
               const row = rows[item.index]
               if (!row) return null
@@ -246,6 +299,7 @@ export function ConversationList() {
                     <h2>{row.head}</h2>
                   ) : (
                     <Item
+                      stop={item.key === stop}
                       c={row.c}
                       pinned={row.pinned}
                       choice={{ on: !!chosen, has: chosen?.has(row.c.id) ?? false, toggle: () => toggle(row.c.id) }}

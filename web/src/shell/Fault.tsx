@@ -9,7 +9,7 @@ import css from './shell.module.css'
 function Told({ error }: { error: Error }) {
   const w = useWords()
   const unloaded = /dynamically imported module|importing a module|module script/i.test(error.message)
-  const problem = unloaded ? new Problem(0, { code: 'offline', detail: w.shell.unloaded }) : error
+  const problem = unloaded ? new Problem(0, { code: 'unloaded', detail: w.shell.unloaded }) : error
   return (
     <Page title="" bare>
       <div className={css.sheet}>

@@ -26,6 +26,14 @@ const SearchPage = lazy(() => import('../pages/search/SearchPage'))
 
 const narrow = () => matchMedia('(max-width: 700px)')
 
+/** Leaves the list at the side out: to the last question, or to what the page is about. */
+function skip() {
+  const to = [...document.querySelectorAll<HTMLElement>('[data-turn]')].at(-1) ?? document.querySelector('main')
+  if (!to) return
+  to.tabIndex = -1
+  to.focus()
+}
+
 export function Shell({ who }: { who: Caller }) {
   const w = useWords()
   const p = usePreferences()
@@ -78,6 +86,9 @@ export function Shell({ who }: { who: Caller }) {
 
   return (
     <div className={css.shell} data-sidebar={p.sidebar || undefined} data-panels={p.panels || undefined}>
+      <button type="button" className={css.skip} onClick={skip}>
+        {inConversation ? w.skip : w.skipMain}
+      </button>
       {p.sidebar && (
         <>
           <button

@@ -43,7 +43,9 @@ export function Gate({ children }: { children: (who: Caller) => ReactNode }) {
       if (problem.status === 401 || problem.status === 403)
         setState({
           kind: 'out',
-          problem: used && new Problem(used.status, { detail: used.message, hint: used.hint || w.signIn.used }),
+          problem:
+            used &&
+            new Problem(used.status, { code: used.code, detail: used.message, hint: used.hint || w.signIn.used }),
         })
       else setState({ kind: 'away', problem })
     }

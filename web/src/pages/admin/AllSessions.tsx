@@ -8,6 +8,7 @@ import { changeState, State } from '../../panels/SessionPanel'
 import { Actions, ask, Button, complain, ProblemBox } from '../../parts'
 import { bytes, moment } from '../../parts/format'
 import { useWords } from '../../words'
+import { nameOf } from '../sessionName'
 import css from './admin.module.css'
 import { AdminSheet } from './Layout'
 import { useNames } from './names'
@@ -21,7 +22,7 @@ function More({ session: s }: { session: Session }) {
   const remove = async () => {
     const yes = await ask({
       title: w.sessions.deleteTitle,
-      text: w.admin.sessions.deleteText(s.name || s.id),
+      text: w.admin.sessions.deleteText(nameOf(s, w).main),
       go: w.remove,
       bad: true,
     })
@@ -48,7 +49,7 @@ function More({ session: s }: { session: Session }) {
   }
   return (
     <Actions
-      label={w.panels.actions(s.name || s.id)}
+      label={w.panels.actions(nameOf(s, w).main)}
       actions={[
         ...(s.state === 'active' ? [pause] : s.state === 'paused' ? [resume] : []),
         {
@@ -66,7 +67,7 @@ function More({ session: s }: { session: Session }) {
 export function AllSessions({ who }: { who: Caller }) {
   const w = useWords()
   const t = w.admin.sessions
-  const nameOf = useNames(who)
+  const userOf = useNames(who)
   const [state, setState] = useState<'' | (typeof states)[number]>('')
   const list = useInfiniteQuery({
     queryKey: ['sessions', 'all', state],
@@ -74,7 +75,14 @@ export function AllSessions({ who }: { who: Caller }) {
     queryFn: ({ pageParam }) =>
       data(
         client.GET('/sessions', {
-          params: { query: { limit: 50, ...(state ? { state } : {}), ...(pageParam ? { after: pageParam } : {}) } },
+          params: {
+            query: {
+              limit: 50,
+              conversations: true,
+              ...(state ? { state } : {}),
+              ...(pageParam ? { after: pageParam } : {}),
+            },
+          },
         }),
       ),
     getNextPageParam: (page) => page.next,
@@ -128,15 +136,20 @@ export function AllSessions({ who }: { who: Caller }) {
               {rows.map((s) => (
                 <tr key={s.id}>
                   <th scope="row" className={css.name}>
-                    <Link href={`/s/${s.id}`}>
-                      <bdi>{s.name || s.id}</bdi>
+                    <Link href={`/s/${s.id}`} title={s.id}>
+                      <bdi>{nameOf(s, w).main}</bdi>
                     </Link>
+                    {nameOf(s, w).files && (
+                      <small className={css.files}>
+                        <bdi>{nameOf(s, w).files}</bdi>
+                      </small>
+                    )}
                   </th>
                   <td className={css.nowrap}>
                     <State state={s.state} />
                   </td>
                   <td>
-                    <bdi>{s.user === who.user ? w.admin.you : nameOf(s.user)}</bdi>
+                    <bdi>{s.user === who.user ? w.admin.you : userOf(s.user)}</bdi>
                   </td>
                   <td className={css.number} title={w.panels.upTo(bytes(s.memory_bytes))}>
                     {s.memory_used_bytes ? bytes(s.memory_used_bytes) : '—'}

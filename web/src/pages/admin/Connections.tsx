@@ -4,8 +4,9 @@ import { type FormEvent, useId, useState } from 'react'
 import { client, data, type Schemas } from '../../api/client'
 import { asProblem, type Problem } from '../../api/problem'
 import { queries } from '../../api/queries'
-import { Actions, ask, Button, complain, IconButton, ProblemBox, parts, Segments, toast } from '../../parts'
+import { Actions, ask, Button, complain, Details, IconButton, ProblemBox, parts, Segments, toast } from '../../parts'
 import { useWords } from '../../words'
+import { useExplain } from '../../words/problems'
 import css from './admin.module.css'
 import { type Draft, draftOf, newDraft, providers, said } from './draft'
 
@@ -227,12 +228,7 @@ function Form({ first, onDone }: { first: Draft; onDone: () => void }) {
           {trial.answer && <q>{trial.answer}</q>}
         </p>
       )}
-      {trial?.problem && (
-        <div role="alert" className={css.bad}>
-          <p>{trial.problem.message}</p>
-          {trial.problem.hint && <p>{trial.problem.hint}</p>}
-        </div>
-      )}
+      {trial?.problem && <TrialProblem problem={trial.problem} />}
       {problem && <ProblemBox error={problem} />}
       <div className={css.after}>
         <Button type="submit" look="primary" disabled={busy !== null}>
@@ -246,5 +242,17 @@ function Form({ first, onDone }: { first: Draft; onDone: () => void }) {
         </Button>
       </div>
     </form>
+  )
+}
+
+/** Why a service did not answer. What it said itself is what helps who connects it. */
+function TrialProblem({ problem }: { problem: Schemas['TrialProblem'] }) {
+  const { what, todo, detail } = useExplain()(problem)
+  return (
+    <div role="alert" className={css.bad}>
+      <p>{what}</p>
+      {!detail && todo && <p>{todo}</p>}
+      <Details text={detail} open />
+    </div>
   )
 }

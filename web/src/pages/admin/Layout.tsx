@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, useEffect, useState } from 'react'
 import { Link, useLocation } from 'wouter'
 import type { Caller } from '../../api/client'
 import { Page } from '../../shell/Page'
@@ -7,7 +7,10 @@ import css from './admin.module.css'
 import { useProjects, useUsers } from './names'
 import { may, type Section, shownTo } from './rights'
 
-const outside: readonly Section[] = ['projects', 'users', 'audit', 'models']
+const outside: readonly Section[] = ['projects', 'users', 'audit']
+
+/** What was shown once stays, as long as the page. */
+let opened = false
 
 /** A page of the administration, beside the quiet list of all of them. */
 export function AdminSheet({
@@ -28,11 +31,14 @@ export function AdminSheet({
   const w = useWords()
   const rules = may(who, 'server:manage')
   const [location] = useLocation()
-  const [open, setOpen] = useState(false)
+  const [open, setOpen] = useState(opened)
   const users = useUsers(rules).data
   const projects = useProjects(rules).data
   const alone = rules && (users?.length ?? 1) <= 1 && (projects?.length ?? 1) <= 1
   const all = !alone || open || outside.includes(section)
+  useEffect(() => {
+    opened ||= all
+  }, [all])
   return (
     <Page title={title} bare>
       <div className={css.sheet}>

@@ -5,6 +5,7 @@ import { useModels } from '../../api/queries'
 import { Button, ProblemBox } from '../../parts'
 import { bytes, clock } from '../../parts/format'
 import { useWords } from '../../words'
+import { useExplain } from '../../words/problems'
 import css from './admin.module.css'
 import { Connections } from './Connections'
 import { AdminSheet } from './Layout'
@@ -52,12 +53,14 @@ const problemIn = async (work: Promise<unknown>): Promise<Problem | null> =>
   )
 
 function Fact({ name, problem, children }: { name: string; problem?: Problem | null | undefined; children: string }) {
+  const explain = useExplain()
+  const said = problem && explain(problem)
   return (
     <div>
       <dt>{name}</dt>
       <dd data-bad={problem ? true : undefined}>
         {children}
-        {problem && <small>{[problem.message, problem.hint].filter(Boolean).join(' ')}</small>}
+        {said && <small>{[said.what, said.todo].filter(Boolean).join(' ')}</small>}
       </dd>
     </div>
   )

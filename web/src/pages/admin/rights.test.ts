@@ -7,14 +7,19 @@ const who = (role: string, more: Partial<Caller> = {}) =>
 
 describe('the administration', () => {
   it('has what the role may read', () => {
-    expect(shownTo(who('auditor'), true)).toEqual(['usage', 'audit', 'server'])
+    expect(shownTo(who('auditor'), true)).toEqual(['usage', 'server', 'audit'])
     expect(shownTo(who('viewer'), true)).toEqual(['usage', 'sessions', 'models', 'server'])
     expect(shownTo(who('member'), true)).toEqual(['keys', 'usage', 'sessions', 'models', 'server'])
-    expect(shownTo(who('owner'), true)).toEqual(['projects', 'keys', 'usage', 'audit', 'sessions', 'models', 'server'])
+    expect(shownTo(who('owner'), true)).toEqual(['keys', 'usage', 'sessions', 'models', 'server', 'projects', 'audit'])
     expect(shownTo(who('owner', { admin: true }), true)).toHaveLength(8)
   })
   it('is small for somebody who is alone', () => {
     expect(shownTo(who('owner', { admin: true }), false)).toEqual(['keys', 'usage', 'sessions', 'models', 'server'])
+  })
+  it('moves nothing when it shows more', () => {
+    const admin = who('owner', { admin: true })
+    const few = shownTo(admin, false)
+    expect(shownTo(admin, true).slice(0, few.length)).toEqual(few)
   })
   it('does not hide from owners what they rule', () => {
     expect(shownTo(who('owner'), false)).toContain('audit')

@@ -29,7 +29,17 @@ export function may(who: Caller, right: Right): boolean {
   return (rights[who.role]?.includes(right) ?? false) && (!who.scopes || who.scopes.includes(right))
 }
 
-export const sections = ['projects', 'users', 'keys', 'usage', 'audit', 'sessions', 'models', 'server'] as const
+export const sections = [
+  'keys',
+  'usage',
+  'sessions',
+  'models',
+  'server',
+  // What is not for somebody who is alone comes last, so that nothing else moves when it appears.
+  'projects',
+  'users',
+  'audit',
+] as const
 export type Section = (typeof sections)[number]
 
 const needs: Record<Section, Right | null> = {

@@ -10,6 +10,7 @@ import { moment } from '../../parts/format'
 import { arrive } from '../../shell/arrive'
 import { Sheet } from '../../shell/Page'
 import { useWords } from '../../words'
+import { type Group, grouped } from './groups'
 import { marked } from './marks'
 import css from './search.module.css'
 
@@ -26,25 +27,45 @@ function Title({ conversation }: { conversation: string }) {
   return <bdi>{c ? titleOf(c, w.nav.untitled) : '…'}</bdi>
 }
 
-function Hit({ found: f, query }: { found: Found; query: string }) {
+/** A conversation where something was found: its newest place, and the others when they are asked for. */
+function Hits({ group, query }: { group: Group; query: string }) {
+  const w = useWords()
+  const [all, setAll] = useState(false)
+  return (
+    <li>
+      <Hit found={group.first} query={query} titled />
+      {all && group.more.map((f) => <Hit key={`${f.turn}${f.execution}${f.field}`} found={f} query={query} />)}
+      {(group.more.length > 0 || group.copies.length > 0) && (
+        <p className={css.more}>
+          {group.more.length > 0 && (
+            <Button look="plain" aria-expanded={all} onClick={() => setAll(!all)}>
+              {all ? w.find.less : w.find.more(group.more.length)}
+            </Button>
+          )}
+          {group.copies.length > 0 && <span>{w.find.copies(group.copies.length)}</span>}
+        </p>
+      )}
+    </li>
+  )
+}
+
+function Hit({ found: f, query, titled = false }: { found: Found; query: string; titled?: boolean }) {
   const w = useWords()
   const code = f.field === 'code' || f.field === 'output'
   return (
-    <li>
-      <Link href={placeOf(f)} className={css.hit} onClick={() => f.turn && f.conversation && arrive(f.turn)}>
-        <span className={css.head}>
-          <strong>{f.conversation ? <Title conversation={f.conversation} /> : w.find.session}</strong>
-          <span className={css.field}>{w.nav.fields[f.field] ?? f.field}</span>
-          <time dateTime={f.at}>{moment(f.at, w.lang)}</time>
-        </span>
-        <span className={code ? css.code : css.text} dir="auto">
-          {marked(f.snippet, query).map((p, i) =>
-            // biome-ignore lint/suspicious/noArrayIndexKey: parts of a text have no other name
-            p.mark ? <mark key={i}>{p.text}</mark> : p.text,
-          )}
-        </span>
-      </Link>
-    </li>
+    <Link href={placeOf(f)} className={css.hit} onClick={() => f.turn && f.conversation && arrive(f.turn)}>
+      <span className={css.head}>
+        {titled && <strong>{f.conversation ? <Title conversation={f.conversation} /> : w.find.session}</strong>}
+        <span className={css.field}>{w.nav.fields[f.field] ?? f.field}</span>
+        <time dateTime={f.at}>{moment(f.at, w.lang)}</time>
+      </span>
+      <span className={code ? css.code : css.text} dir="auto">
+        {marked(f.snippet, query).map((p, i) =>
+          // biome-ignore lint/suspicious/noArrayIndexKey: parts of a text have no other name
+          p.mark ? <mark key={i}>{p.text}</mark> : p.text,
+        )}
+      </span>
+    </Link>
   )
 }
 
@@ -140,9 +161,8 @@ export default function SearchPage() {
       )}
       {found.length > 0 && (
         <ul className={css.hits} aria-busy={list.isFetching}>
-          {found.map((f, i) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: one place may be found in two fields
-            <Hit key={i} found={f} query={query} />
+          {grouped(found).map((g) => (
+            <Hits key={g.id} group={g} query={query} />
           ))}
         </ul>
       )}

@@ -1,0 +1,1 @@
+import{c as e}from"./format.js";var t=3;function n(n,r){let i=n.conversations??[],a=i.slice(0,t).map(t=>e(t.title).trim()||r.nav.untitled),o=[...new Set(i.flatMap(e=>e.files))].map(e),s=o.slice(0,t).join(`, `);return{main:n.name||[...a,...i.length>t?[`…`]:[]].join(` · `)||r.find.session,files:o.length>t?r.sessions.filesMore(s,o.length-t):s}}export{n as t};
