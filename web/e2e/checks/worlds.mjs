@@ -140,7 +140,7 @@ for (const how of ['kill', 'stop'])
       expect(text.split('The server restarted').length === 2, text)
       const box = page.locator('main [role=alert]')
       expect((await box.count()) === 1 && (await box.getByRole('button').count()) === 1, await box.allInnerTexts())
-      expect((await box.innerText()).includes('What had come is kept.'), await box.innerText())
+      expect((await box.innerText()).includes('Partial output was kept.'), await box.innerText())
       await picture(page, 'lost')
       await box.getByRole('button', { name: 'Ask again' }).waitFor()
     }

@@ -19,7 +19,7 @@ describe('the context of a conversation', () => {
   })
   it('is said in words', () => {
     expect(percent(0.834, 'en')).toBe('83%')
-    expect(count(400_000, 'en')).toBe('400K')
+    expect(count(400_000, 'en')).toBe('400,000')
   })
 })
 
