@@ -40,7 +40,7 @@ install: build ## Put cove, its manual pages and the completion of its commands 
 uninstall: ## Remove what `make install` has put below PREFIX; data and settings stay
 	rm -f $(DESTDIR)$(PREFIX)/bin/cove $(DESTDIR)$(PREFIX)/share/man/man1/cove.1 $(DESTDIR)$(PREFIX)/share/man/man1/cove-*.1 \
 		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/cove $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cove $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/cove.fish
-	@echo "data: $${COVE_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/cove}; settings: $${XDG_CONFIG_HOME:-$$HOME/.config}/cove. Remove these folders, if you want no session or history back."
+	@echo "data: $${COVE_HOME:-$${XDG_DATA_HOME:-$$HOME/.local/share}/cove}; settings: $${XDG_CONFIG_HOME:-$$HOME/.config}/cove; downloads of uv: $${XDG_CACHE_HOME:-$$HOME/.cache}/uv. Remove these folders, if you want no session or history back."
 
 demo: build python ## Ask a question about examples/sales/sales.csv; leaves a chart in demo-out
 	@set -e; \

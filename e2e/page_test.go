@@ -366,7 +366,7 @@ func growth(results int, chinese bool) modeltest.Turn {
 		return modeltest.Run("# Revenue by region and year\nby_year = df.pivot_table(index='region', columns=df['date'].str[:4], values='revenue', aggfunc='sum')\n" +
 			"growth = ((by_year['2025'] / by_year['2024'] - 1) * 100).round(1).sort_values().rename('growth %')\ngrowth")
 	case 3:
-		return modeltest.Run("# Plot the growth\nimport matplotlib.pyplot as plt\nax = growth.plot.barh()\nax.bar_label(ax.containers[0], fmt='%+.1f %%', padding=4)\nax.margins(x=0.15)\n" +
+		return modeltest.Run("# Plot the growth\nimport matplotlib.pyplot as plt\nax = growth.plot.barh(figsize=(6.4, 3.2))\nax.bar_label(ax.containers[0], fmt='%+.1f %%', padding=4)\nax.margins(x=0.2)\n" +
 			"ax.set(title='Growth of revenue, 2024 to 2025', xlabel='%', ylabel='')\nplt.show()\ngrowth.to_csv('regions.csv')")
 	}
 	if chinese {

@@ -83,7 +83,7 @@ func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error
 			return err
 		})
 		if err == nil {
-			req.Code = text
+			req.Code, err = programText("standard input", []byte(text))
 		}
 		return req, err
 	}

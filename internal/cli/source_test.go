@@ -34,3 +34,15 @@ func TestProgramText(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramsOnStandardInput are read as those in files are.
+func TestProgramsOnStandardInput(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"print('\xd6\xd0\xce\xc4')": "", "# -*- coding: gbk -*-\nprint('\xd6\xd0\xce\xc4')": "# -*- coding: gbk -*-\nprint('中文')", "print('中文')": "print('中文')"} {
+		c := &runCmd{Program: "-"}
+		req, err := c.request(t.Context(), &Program{In: strings.NewReader(text), Getenv: func(string) string { return "" }})
+		if req.Code != want || (err == nil) != (want != "") || err != nil && !strings.Contains(err.Error(), "standard input has a byte that is not UTF-8 (0xd6, line 1)") {
+			t.Errorf("%q: %q, %v", text, req.Code, err)
+		}
+	}
+}
