@@ -45,7 +45,7 @@ func TestRequestsFitASmallWindow(t *testing.T) {
 	t.Parallel()
 	testneeds.FullTier(t)
 	const window = 8192
-	text, err := os.ReadFile("testdata/window.txt")
+	text, err := os.ReadFile("testdata/window/programs.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -794,7 +794,7 @@ func (fakeAccounts) SetKeyQuota(context.Context, auth.Principal, string, []byte)
 }
 func (fakeAccounts) Authenticate(_ context.Context, text string) (auth.Principal, error) {
 	if text == "wrong" {
-		return auth.Principal{}, problem.New(problem.Unauthenticated, "the key is not right")
+		return auth.Principal{}, problem.New(problem.Unauthenticated, "the key is not valid")
 	}
 	return auth.Principal{User: "usr_1", Project: "prj_1", Key: "key_1", Role: auth.Member}, nil
 }

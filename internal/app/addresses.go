@@ -37,6 +37,34 @@ func onlyHere(address string) bool {
 	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
 }
 
+// fromOutside returns the addresses at which other machines reach what listens at addresses, as far as this machine knows them: none where it listens on its own loopback addresses alone.
+func (s *server) fromOutside(addresses []net.Addr) (all []string) {
+	const most = 4
+	for _, a := range addresses {
+		at, ok := a.(*net.TCPAddr)
+		if !ok || at.IP.IsLoopback() {
+			continue
+		}
+		ips := []net.IP{at.IP}
+		if at.IP.IsUnspecified() {
+			ips = nil
+			own, err := net.InterfaceAddrs()
+			if err != nil {
+				continue
+			}
+			for _, one := range own {
+				if n, ok := one.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+					ips = append(ips, n.IP)
+				}
+			}
+		}
+		for _, ip := range ips {
+			all = append(all, s.reachable(&net.TCPAddr{IP: ip, Port: at.Port}))
+		}
+	}
+	return all[:min(len(all), most)]
+}
+
 // reachable is an address as programs on this machine reach it.
 func (s *server) reachable(a net.Addr) string {
 	scheme := "http"

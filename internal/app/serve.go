@@ -346,6 +346,7 @@ func (s *server) openFront(ctx context.Context, _ cli.ServerOptions) error {
 		return err
 	}
 	s.about.Address = s.reachable(addresses[0])
+	s.about.Outside = s.fromOutside(addresses)
 	s.about.Metrics, s.about.Debug = c.Serve.MetricsListen, c.Serve.DebugListen
 	s.lock.sign(s.about.Address)
 	return nil

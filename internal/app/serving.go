@@ -42,7 +42,7 @@ func (s *server) Serve(soft, hard context.Context) error {
 	defer context.AfterFunc(ending, empty)()
 	loops.Go(func() error { return ended(filling, s.warm.Run(filling)) })
 	s.tell(sdnotify.Ready, "serving on "+s.about.Address)
-	defer context.AfterFunc(ending, func() { s.tell(sdnotify.Stopping, "running work may end, and sessions are paused") })()
+	defer context.AfterFunc(ending, func() { s.tell(sdnotify.Stopping, "running code may finish, and sessions are paused") })()
 	gone := make(chan error, 1)
 	go func() { gone <- s.serve(ending) }()
 	var err error

@@ -66,7 +66,7 @@ func (a *Accounts) Authenticate(ctx context.Context, text string) (Principal, er
 }
 
 func unauthenticated() error {
-	return problem.New(problem.Unauthenticated, "the key is not right").WithHint("send a good one as Authorization: Bearer cove_...")
+	return problem.New(problem.Unauthenticated, "the key is not valid").WithHint("send a valid key as Authorization: Bearer cove_...")
 }
 
 func (a *Accounts) principal(ctx context.Context, k Key) (Principal, error) {

@@ -64,3 +64,12 @@ func (a *asker) input(prompt string, password bool) (string, error) {
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), err
 }
+
+// agreed asks a person on a terminal, and returns whether the answer begins with a y. Where nobody can be asked it returns true.
+func (p *Program) agreed(question string) bool {
+	if _, tty := terminal.Descriptor(p.In); !tty {
+		return true
+	}
+	answer, err := (&asker{in: p.In, prompts: p.Err}).input(question+" [y/N] ", false)
+	return err == nil && strings.HasPrefix(strings.ToLower(strings.TrimSpace(answer)), "y")
+}

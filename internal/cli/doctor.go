@@ -34,7 +34,7 @@ type doctorCmd struct {
 
 // Help is the long help.
 func (doctorCmd) Help() string {
-	return `"sessions" says how many of the saved sessions go on with this cove. Before an upgrade, ask the new one; that changes no session.
+	return `"sessions" says how many of the saved sessions can be continued by this cove. Before an upgrade, ask the new one; that changes no session.
 
 Exit code: 0 when cove can run code here, 1 when something essential is missing.`
 }

@@ -206,7 +206,7 @@ func unreadable(name string, err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		what = "does not exist"
 	case errors.Is(err, fs.ErrPermission):
-		what = "may not be read by you"
+		what = "is not readable by you"
 	}
 	p := problem.New(problem.InputUnreadable, oneLine(name)+" "+what)
 	if what == "cannot be read" {

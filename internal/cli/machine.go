@@ -84,7 +84,7 @@ func (p *Program) onMachine(ctx context.Context, w machineWork) (code int, err e
 		c := client.New(base, key)
 		defer c.Close()
 		var session string
-		session, err = remoteSession(opening.soft, c, w.Name, w.fresh, w.root)
+		session, err = p.remoteSession(opening.soft, c, w)
 		m = remoteMachine{Client: c, session: session}
 	} else {
 		m, end, err = p.localMachine(opening.soft, p.Config, w, &code, &err)
@@ -107,7 +107,8 @@ func (p *Program) onMachine(ctx context.Context, w machineWork) (code int, err e
 }
 
 // remoteSession finds the session with a name or an id on a server, or makes one.
-func remoteSession(ctx context.Context, c *client.Client, name string, fresh, root bool) (id string, err error) {
+func (p *Program) remoteSession(ctx context.Context, c *client.Client, w machineWork) (id string, err error) {
+	name := w.Name
 	if ident.Valid(ident.Session, name) {
 		s, err := c.Session(ctx, name)
 		return s.ID, err
@@ -115,10 +116,13 @@ func remoteSession(ctx context.Context, c *client.Client, name string, fresh, ro
 	if id, err = namedSession(ctx, c, name); err != nil || id != "" {
 		return id, err
 	}
-	if !fresh {
+	if !w.fresh {
 		return "", problem.New(problem.SessionNotFound, fmt.Sprintf("the server has no session %q", name)).WithHint("`cove session exec` makes one")
 	}
-	s, err := c.CreateSession(ctx, api.NewSession{Name: name, Root: root})
+	s, err := c.CreateSession(ctx, api.NewSession{Name: name, Root: w.root})
+	if err == nil {
+		notef(p.Err, "made the session %s", oneLine(name))
+	}
 	return s.ID, err
 }
 
@@ -132,6 +136,7 @@ func (p *Program) localMachine(ctx context.Context, cfg config.Config, w machine
 		fmt.Fprintln(p.Err, "cove: "+lang.Text("engine "+cfg.Sandbox.Engine+": there is no isolation, the code can do whatever you can do"))
 	}
 	cfg.Sandbox.Root = w.root
+	_, known := p.store(cfg).Look(w.Name)
 	session, err := p.openNamed(ctx, w.Name, opening{cfg: cfg, session: flags, command: w.command}, p.Err)
 	if err != nil {
 		return nil, nil, err
@@ -144,6 +149,9 @@ func (p *Program) localMachine(ctx context.Context, cfg config.Config, w machine
 		return nil, nil, errors.Join(err, s.discard())
 	}
 	s.tell()
+	if problem.Has(known, problem.SessionUnknown) {
+		notef(p.Err, "made the session %s", oneLine(w.Name))
+	}
 	return localMachine{live: s.Live}, func() {
 		i := p.interruptible(context.Background())
 		defer i.stop()

@@ -9,7 +9,7 @@ import (
 	"cove/internal/named"
 )
 
-// checkSessions says how many of the saved sessions go on with this cove. Before an upgrade that is asked of the new one.
+// checkSessions says how many of the saved sessions can be continued by this cove. Before an upgrade that is asked of the new one.
 func checkSessions(ctx context.Context, p *Program, cfg config.Config) check {
 	c := check{Name: "sessions", Status: good, Detail: "this engine cannot save sessions"}
 	if p.Outlook == nil || !cfg.Saves() {
@@ -46,7 +46,7 @@ func checkSessions(ctx context.Context, p *Program, cfg config.Config) check {
 
 // outlookOf says in words what a survey found, and what can be done.
 func outlookOf(s named.Survey) (text, fix string) {
-	parts := []string{fmt.Sprintf("%d of %d saved sessions go on with this cove", s.GoOn, s.Sessions-s.New)}
+	parts := []string{fmt.Sprintf("%d of %d saved sessions can be continued by this cove", s.GoOn, s.Sessions-s.New)}
 	add := func(n int, what string) {
 		if n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))

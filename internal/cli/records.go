@@ -71,7 +71,7 @@ func (f serverFlags) remote(c config.Config) (base, key string, err error) {
 		key = f.Key
 	}
 	if base != "" && key == "" {
-		return "", "", problem.New(problem.KeyMissing, "the server "+oneLine(base)+" wants a key").
+		return "", "", problem.New(problem.KeyMissing, "there is no key for the server "+oneLine(base)).
 			WithHint(wantsKey)
 	}
 	return base, key, nil

@@ -15,7 +15,7 @@ func TestMistakesWithServers(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
 		w.WriteHeader(http.StatusUnauthorized)
-		_, _ = io.WriteString(w, `{"status":401,"kind":"denied","code":"unauthenticated","detail":"the key is not right","hint":"send a good one as Authorization"}`)
+		_, _ = io.WriteString(w, `{"status":401,"kind":"denied","code":"unauthenticated","detail":"the key is not valid","hint":"send a valid key as Authorization"}`)
 	}))
 	t.Cleanup(server.Close)
 	for name, test := range map[string]struct {

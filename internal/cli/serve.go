@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -18,9 +19,10 @@ import (
 
 // ServerAbout is what a server that listens says of itself.
 type ServerAbout struct {
-	Address  string       `json:"address"`        // as clients on this machine reach it, such as http://127.0.0.1:8700
-	Key      string       `json:"key,omitempty"`  // the first key, when it was just made
-	Page     string       `json:"page,omitempty"` // the web page's address, with a code where one was wanted
+	Address  string       `json:"address"`           // as clients on this machine reach it, such as http://127.0.0.1:8700
+	Outside  []string     `json:"outside,omitempty"` // as other machines may reach it
+	Key      string       `json:"key,omitempty"`     // the first key, when it was just made
+	Page     string       `json:"page,omitempty"`    // the web page's address, with a code where one was wanted
 	Engine   string       `json:"engine"`
 	Python   string       `json:"python"`
 	Packages string       `json:"packages"` // the set
@@ -159,7 +161,7 @@ func (c *serveCmd) run(ctx context.Context, p *Program) (int, error) {
 		said := make(chan struct{})
 		stop := context.AfterFunc(i.soft, func() {
 			defer close(said)
-			notef(p.Err, "ending; running work may end, sessions are paused (once more leaves at once)")
+			notef(p.Err, "stopping: running code may finish, then sessions are paused (Ctrl-C again stops at once)")
 		})
 		defer func() {
 			if !stop() {
@@ -174,7 +176,7 @@ func (c *serveCmd) run(ctx context.Context, p *Program) (int, error) {
 func (c *serveCmd) tell(p *Program, a ServerAbout) error {
 	switch {
 	case c.JSON:
-		return lines{p.Out}.write(record{"type": "serving", "address": a.Address, "page": a.Page, "key": a.Key, "engine": a.Engine, "python": a.Python, "packages": a.Packages,
+		return lines{p.Out}.write(record{"type": "serving", "address": a.Address, "outside": append([]string{}, a.Outside...), "page": a.Page, "key": a.Key, "engine": a.Engine, "python": a.Python, "packages": a.Packages,
 			"sandboxes_kept_ready": a.Ready, "models": append([]string{}, a.Models...), "database": a.Database, "folder": a.Folder, "version": a.Version, "metrics": a.Metrics, "debug": a.Debug, "sessions": a.Sessions})
 	case c.Quiet && a.Key == "":
 		return nil
@@ -200,6 +202,10 @@ func welcome(a ServerAbout) string {
 	socket, unix := strings.CutPrefix(a.Address, "unix:")
 	if unix { // there are no addresses of what is behind a socket
 		base, curl = "", "curl -sS --unix-socket "+socket+" http://localhost"
+	}
+	row("elsewhere", strings.Join(a.Outside, ", "))
+	if slices.ContainsFunc(a.Outside, func(address string) bool { return strings.HasPrefix(address, "http://") }) {
+		row("", "keys and data go over the network unencrypted: put a TLS proxy before it, or set serve.tls_cert and serve.tls_key")
 	}
 	row("page", a.Page)
 	row("API", base+"/api/v1, explained at "+base+"/api/v1/docs")

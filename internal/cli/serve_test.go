@@ -64,6 +64,14 @@ func TestServeWelcomes(t *testing.T) {
 			t.Errorf("the welcome lacks %q:\n%s", want, r.out)
 		}
 	}
+	for address, warned := range map[string]bool{"http://10.1.2.3:8700": true, "https://10.1.2.3:8700": false} {
+		open := about
+		open.Outside = []string{address}
+		r := serve(t, &standIn{about: open}, []os.Signal{syscall.SIGTERM})
+		if !strings.Contains(r.out, "elsewhere  "+address) || strings.Contains(r.out, "unencrypted") != warned {
+			t.Errorf("that other machines reach %s is said so:\n%s", address, r.out)
+		}
+	}
 	socket := about
 	socket.Address = "unix:/run/cove.sock"
 	if r = serve(t, &standIn{about: socket}, []os.Signal{syscall.SIGTERM}); !strings.Contains(r.out, "curl -sS --unix-socket /run/cove.sock http://localhost/api/v1/sessions") || strings.Contains(r.out, "COVE_SERVER") {

@@ -210,7 +210,7 @@ func TestASessionGoesOn(t *testing.T) {
 		t.Errorf("exit code %d, stderr %q", r.code, r.err)
 	}
 	l.has(t, "a", "b", "c")
-	if out := l.must(t, "session", "undo", "lab").out; !regexp.MustCompile(`^session lab is as it was at .* \(after 2 executions\); it can be undone 1 more times\n$`).MatchString(out) {
+	if out := l.must(t, "session", "undo", "lab").out; !regexp.MustCompile(`^session lab is as it was at .* \(after 2 executions\); undos left: 1\n$`).MatchString(out) {
 		t.Errorf("undo says %q", out)
 	}
 	l.has(t, "a", "b")

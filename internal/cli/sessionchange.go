@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"cove/internal/lang"
@@ -108,7 +109,7 @@ func (c *sessionUndo) run(ctx context.Context, p *Program) (int, error) {
 		if err != nil {
 			return err
 		}
-		return p.answer(c.JSON, s, fmt.Sprintf("session %s is as it was at %s; it can be undone %d more times", oneLine(c.Name), s.at(), len(s.Undo)))
+		return p.answer(c.JSON, s, fmt.Sprintf("session %s is as it was at %s; undos left: %d", oneLine(c.Name), s.at(), len(s.Undo)))
 	})
 }
 
@@ -116,12 +117,13 @@ type sessionRm struct {
 	Names []string `arg:"" optional:"" name:"name" complete:"session" help:"The sessions; on a server, their names or ids."`
 	serverFlags
 	All  bool `help:"Delete every session; on a server, every one that the user of the key has made in the project."`
+	Yes  bool `short:"y" help:"With --all: do not ask on a terminal."`
 	JSON bool `name:"json" help:"Print what was deleted as one JSON object."`
 }
 
 // Help is the long help.
 func (sessionRm) Help() string {
-	return `Deletes without asking, and for good. A session that a command uses is not deleted; on a server, what runs in it is interrupted.
+	return `Deletes for good; on a terminal, --all asks first. A session that a command uses is not deleted; on a server, what runs in it is interrupted.
 
 Examples:
 
@@ -141,6 +143,9 @@ func (c *sessionRm) run(ctx context.Context, p *Program) (int, error) {
 				return err
 			}
 			names = all
+			if len(names) > 0 && !c.Yes && !c.JSON && !p.agreed(lang.Sprintf("Delete for good: %s?", oneLine(strings.Join(names, ", ")))) {
+				return problem.New(problem.GivenUp, "nothing was deleted")
+			}
 		}
 		removed := []string{}
 		var failed []error
@@ -151,10 +156,15 @@ func (c *sessionRm) run(ctx context.Context, p *Program) (int, error) {
 			}
 			removed = append(removed, name)
 		}
-		if c.JSON {
+		switch {
+		case c.JSON:
 			if err := p.printJSON(map[string]any{"removed": removed}); err != nil {
 				return err
 			}
+		case len(removed) > 0:
+			lang.Fprintf(p.Out, "deleted: %s\n", oneLine(strings.Join(removed, ", ")))
+		case len(failed) == 0:
+			notef(p.Err, "there are no sessions")
 		}
 		return errors.Join(failed...)
 	})

@@ -88,11 +88,11 @@ func (c *sessionLink) make(ctx context.Context, p *Program, m remoteMachine) err
 func whatFor(l api.SessionLink) string {
 	switch l.Purpose {
 	case "port":
-		return fmt.Sprintf("all who have this reach port %d", l.Port)
+		return fmt.Sprintf("anyone with this link can reach port %d", l.Port)
 	case "write":
-		return "all who have this write " + oneLine(l.Path) + " (PUT)"
+		return "anyone with this link can write " + oneLine(l.Path) + " (PUT)"
 	}
-	return "all who have this read " + oneLine(l.Path)
+	return "anyone with this link can read " + oneLine(l.Path)
 }
 
 func until(at *time.Time) string {

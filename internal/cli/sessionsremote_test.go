@@ -75,7 +75,7 @@ func TestSessionsOfAServer(t *testing.T) {
 	for want, args := range map[string][]string{
 		"session lab is paused; that took ":                                       {"session", "pause", "lab"},
 		"session lab is in memory already; it is paused again after 15m":          {"session", "resume", "lab"},
-		"(after 2 executions); it can be undone 1 more times":                     {"session", "undo", "lab"},
+		"(after 2 executions); undos left: 1":                                     {"session", "undo", "lab"},
 		"session new goes on from where lab is: 2026-11-21":                       {"session", "fork", "lab", "new"},
 		"{\n  \"removed\": [\n    \"lab\"\n  ]\n}":                                {"session", "rm", "lab", "--json"},
 		"ses_06f1k3t3y4m0v8s2k5r7w9x1z4\",\n    \"ses_06f1k3t3y4m0v8s2k5r7w9x1z5": {"session", "rm", "--all", "--json"},

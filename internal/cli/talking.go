@@ -64,7 +64,7 @@ func (f talkFlags) settings(p *Program) (config.Config, error) {
 		return cfg, err
 	}
 	if _, tty := terminal.Descriptor(p.In); f.AskFirst && !tty {
-		return cfg, problem.New(problem.Usage, "--ask needs a terminal to ask on, and standard input is none").WithHint("leave --ask out, or bring data with -f instead of a pipe")
+		return cfg, problem.New(problem.Usage, "--ask needs a terminal to ask on, and standard input is not a terminal").WithHint("leave --ask out, or bring data with -f instead of a pipe")
 	}
 	cfg.Turn.MaxSteps, cfg.Store.History = f.MaxSteps, cfg.Store.History && !f.NoHistory
 	return cfg, f.check(cfg)

@@ -165,7 +165,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if r.Header.Get("Authorization") != "Bearer "+key {
-		api.Refuse(w, r, problem.New(problem.Unauthenticated, "the key is not right"))
+		api.Refuse(w, r, problem.New(problem.Unauthenticated, "the key is not valid"))
 		return
 	}
 	f.next.ServeHTTP(w, r.WithContext(auth.With(r.Context(), auth.Local())))

@@ -32,7 +32,7 @@ func (a accounts) Authenticate(_ context.Context, text string) (auth.Principal, 
 	case text == "broken":
 		return auth.Principal{}, problem.New(problem.DatabaseUnavailable, "the database is down")
 	}
-	return auth.Principal{}, problem.New(problem.Unauthenticated, "the key is not right")
+	return auth.Principal{}, problem.New(problem.Unauthenticated, "the key is not valid")
 }
 
 // browsers are the cookies of the people, by text.

@@ -997,6 +997,12 @@ def whole_lines(code):
     return lines
 
 
+def blank_beginning(code):
+    """The ends of the empty lines that a cell begins with: IPython takes them away, and the numbers of lines are wrong without them."""
+    lines = code.splitlines()
+    return "\n" * next((n for n, line in enumerate(lines) if line.strip()), 0)
+
+
 class Compiler(CachingCompiler):
     """Names cells for tracebacks."""
 
@@ -1015,7 +1021,7 @@ class Compiler(CachingCompiler):
         name = super().cache(transformed_code, number, raw_code)
         lines = whole_lines(raw_code or "")
         self.transformed.pop(name, None)
-        if lines and len(transformed_code.splitlines()) in (1, len(lines)):
+        if lines and (len(transformed_code.lstrip("\n").splitlines()) == 1 or len(transformed_code.splitlines()) == len(lines)):
             # Show `!ls` and `%%bash`, not get_ipython().system('ls').
             linecache.cache[name] = (len(raw_code), None, lines, name)
             if transformed_code.rstrip() != raw_code.rstrip():
@@ -1672,7 +1678,7 @@ class Kernel:
         shell.compile.filename = request.get("filename") or None
         transform_error = None
         try:
-            transformed = shell.transform_cell(code)
+            transformed = blank_beginning(code) + shell.transform_cell(code)
         except Exception:
             transformed, transform_error = code, sys.exc_info()
         coroutine = shell.run_cell_async(code, store_history=not request.get("unnumbered"), transformed_cell=transformed,

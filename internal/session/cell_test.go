@@ -163,6 +163,11 @@ func errorRows() []row {
 		{"carets in a last line without an end", []cell{
 			traceback("v = 1 + 2 / 0", "Traceback (most recent call last):", `  File "<cell N>", line 1, in <module>`, "    v = 1 + 2 / 0", "            ~~^~~", "ZeroDivisionError: division by zero"),
 		}},
+		{"after empty lines", []cell{
+			traceback("\n  \n1/0", "Traceback (most recent call last):", `  File "<cell N>", line 3, in <module>`, "    1/0", "    ~^~", "ZeroDivisionError: division by zero"),
+			traceback("\nx = 1\nif x\n    y", `  File "<cell N>", line 3`, "    if x", "        ^", "SyntaxError: expected ':'"),
+			codeLike("\n\n%%bash\necho ok", "stdout .ok.*ok"), code("\n\n", "ok"),
+		}},
 		{"library frames stay", []cell{codeCheck("import json\njson.loads('{')", func(t *testing.T, r *run) {
 			wantInTraceback(t, r, "json/__init__.py", "json/decoder.py", "JSONDecodeError")
 		})}},

@@ -182,7 +182,7 @@ func (k keys) Authenticate(_ context.Context, text string) (auth.Principal, erro
 	if who, ok := k[text]; ok {
 		return who, nil
 	}
-	return auth.Principal{}, problem.New(problem.Unauthenticated, "the key is not right")
+	return auth.Principal{}, problem.New(problem.Unauthenticated, "the key is not valid")
 }
 
 var ann = auth.Principal{User: "usr_ann", Project: "prj_1", Key: "key_1", Role: auth.Member}
