@@ -223,7 +223,7 @@ func ownFolder(dir string) error {
 
 func runtimeProblem(dir string, err error) error {
 	return problem.New(problem.RuntimeFolder, "cannot make the folder for running sandboxes "+dir).WithCause(err).
-		WithHint("set COVE_RUNTIME to a folder that you can write to")
+		WithHint("set COVE_RUNTIME, or COVE_HOME where it is below that, to a folder that you can write to")
 }
 
 func newModel(cfg config.Config, c choose.Choice) (model.Model, error) {

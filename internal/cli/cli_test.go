@@ -306,6 +306,9 @@ func TestInputsAreNotOverwritten(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
 		}
 	}
+	if !strings.Contains(r.err, "data.csv came with -f and stays as it is") {
+		t.Errorf("that the file stays is not said: %s", r.err)
+	}
 	if s.put["data.csv"] != "mine" {
 		t.Errorf("the workspace got %q", s.put)
 	}

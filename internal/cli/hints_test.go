@@ -81,3 +81,13 @@ func TestTracebacksOnTerminals(t *testing.T) {
 		t.Errorf("in a pipe: %s", r.err)
 	}
 }
+
+// TestWhatIsNoProgram says what to do with data, and with code in place of a file's name.
+func TestWhatIsNoProgram(t *testing.T) {
+	t.Parallel()
+	for program, want := range map[string]string{"sales 2.CSV": "is data, not a program\n  pass it to the code with -f, as in: cove run -f 'sales 2.CSV' -c CODE", "print(1)": "does not exist\n  give code with -c", "none.py": "none.py does not exist\n"} {
+		if r := run(t, &scripted{}, nil, "run", program); r.code != 125 || !strings.Contains(r.err, want) {
+			t.Errorf("%s: exit code %d, %s", program, r.code, r.err)
+		}
+	}
+}

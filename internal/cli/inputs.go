@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"cove/internal/config"
 	"cove/internal/lang"
 	"cove/internal/problem"
 	"cove/internal/session"
@@ -57,7 +56,8 @@ func collect(paths []string, limit int64) (inputs []input, skipped leftOut, err 
 	}
 	if total > limit {
 		return nil, skipped, problem.New(problem.InputsTooBig,
-			fmt.Sprintf("the files are %s together; the workspace holds %s", config.Size(total), config.Size(limit)))
+			fmt.Sprintf("the files are %s together; the workspace holds %s", humanSize(total), humanSize(limit))).
+			WithHint("pass the files that the code needs, or a part of them")
 	}
 	return inputs, skipped, nil
 }

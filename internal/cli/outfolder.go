@@ -38,6 +38,7 @@ type outFolder struct {
 	inputs  []fs.FileInfo // never overwritten
 	record  *outRecord    // of what may be, besides; nil until the folder is open
 	force   bool          // everything else may be, too
+	brought []string      // inputs, whose names were not taken and which nobody was told of yet
 	spared  []string      // files of the user's, whose names were not taken and which nobody was told of yet
 	root    *os.Root
 	used    map[string]bool   // names taken in this command
@@ -159,7 +160,10 @@ func (o *outFolder) tellSpared(w io.Writer) {
 	for _, path := range o.spared {
 		notef(w, "%s was there before and is not from cove: it stays, and what the code made got another name (--force replaces it)", oneLine(path))
 	}
-	o.spared = nil
+	for _, path := range o.brought {
+		notef(w, "%s came with -f and stays as it is: what the code made of it got another name", oneLine(path))
+	}
+	o.spared, o.brought = nil, nil
 }
 
 // tellLosses writes what was not saved, or not under its name, and was not told of before, for people.

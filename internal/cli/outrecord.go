@@ -83,6 +83,7 @@ func (r *outRecord) save(root *os.Root) {
 // isUsers says whether there is a file of that name that cove has not put there, or that was changed since.
 func (o *outFolder) isUsers(name string) bool {
 	if o.isInput(name) {
+		o.brought = append(o.brought, filepath.Join(o.dir, name))
 		return true
 	}
 	info, err := o.root.Lstat(name)

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"cove/internal/config"
@@ -62,6 +64,9 @@ Exit code: the program's own; 1 uncaught exception; 124 timeout; 137 out of memo
 
 func workspaceLimit() int64 { return sandbox.DefaultLimits().Workspace }
 
+// endingsOfData are those of files that people pass in place of a program.
+var endingsOfData = []string{".csv", ".tsv", ".xlsx", ".xls", ".parquet", ".json", ".jsonl", ".pdf", ".png", ".jpg", ".zip"}
+
 // request reads the program that is to be run.
 func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error) {
 	req := kernel.Request{Mode: kernel.Cell, Code: c.Code, Args: c.Args}
@@ -100,7 +105,13 @@ func (c *runCmd) request(ctx context.Context, p *Program) (kernel.Request, error
 	if c.All || c.Inplace {
 		return req, problem.New(problem.Usage, "--all and --inplace are for notebooks").WithHint("give a file that ends in .ipynb")
 	}
+	if slices.Contains(endingsOfData, strings.ToLower(filepath.Ext(c.Program))) {
+		return req, problem.New(problem.Usage, oneLine(c.Program)+" is data, not a program").WithHint("pass it to the code with -f, as in: cove run -f " + quoted(c.Program) + " -c CODE")
+	}
 	files, _, err := collectOne(c.Program)
+	if err != nil && strings.ContainsAny(c.Program, "( =\n") && problem.Has(err, problem.InputUnreadable) {
+		err = problem.Of(err).WithHint("give code with -c")
+	}
 	if err != nil {
 		return req, err
 	}

@@ -310,6 +310,12 @@ func (v *runView) explain() {
 	if v.done.Outcome != kernel.OutcomeOK && v.done.Message != "" {
 		fmt.Fprintln(v.p.Err, "cove: "+lang.Text(oneLine(v.done.Message)))
 	}
+	switch v.done.Outcome {
+	case kernel.OutcomeMemory:
+		fmt.Fprintln(v.p.Err, "  "+lang.Text("--memory allows more"))
+	case kernel.OutcomeTimeout:
+		fmt.Fprintln(v.p.Err, "  "+lang.Text("--timeout allows more"))
+	}
 	if v.done.Outcome == kernel.OutcomeRestart {
 		fmt.Fprintln(v.p.Err, "  "+lang.Text("to go on, add --restart: variables and imports are lost then, files are kept"))
 	}
