@@ -234,7 +234,7 @@ func (w *whole) thing(t *testing.T, owner tenant, kind string) string {
 		return "df"
 	case "column":
 		return "0"
-	case "number":
+	case "number", "step":
 		return "1"
 	}
 	t.Fatalf("the test does not know what {%s} is", kind)
@@ -296,6 +296,10 @@ func bodyFor(path string) string {
 		return `{"models":["m"]}`
 	case strings.Contains(path, "/executions/") && strings.HasSuffix(path, "/approve"):
 		return `{"run":true}`
+	case strings.HasSuffix(path, "/undone"):
+		return `{"from":"trn_x"}`
+	case strings.Contains(path, "/reruns/"):
+		return `{"execution":"exe_x"}`
 	case strings.HasSuffix(path, "/approve"):
 		return `{"step":1,"run":true}`
 	case strings.HasSuffix(path, "/turns"), strings.HasSuffix(path, "/queue"):
