@@ -104,7 +104,7 @@ await check('a question is edited into a branch with its own state, and a turn i
   await until(async () => (await page.getByText('It ran.').count()) === 3, 'the third answer')
   await page.getByRole('button', { name: 'Undo this turn' }).last().click()
   await page.getByRole('dialog').getByRole('button', { name: 'Undo', exact: true }).click()
-  await line.last().getByRole('button', { name: 'Undo this' }).click()
+  await line.last().getByRole('button', { name: 'Undo this', exact: true }).click()
   await until(async () => (await line.count()) === 1, 'the last turn counts again')
 })
 
@@ -118,7 +118,7 @@ await check('a turn that is undone is not lost', {}, async (page) => {
   await page.getByRole('dialog').getByRole('button', { name: 'Undo', exact: true }).click()
   await page.getByText('before these 2 questions').waitFor()
   expect((await page.locator('[data-turn][data-undone]').count()) === 2, 'both turns are undone')
-  await page.getByRole('button', { name: 'Undo this' }).click()
+  await page.getByRole('button', { name: 'Undo this', exact: true }).click()
   await page.getByText('before these 2 questions').waitFor({ state: 'detached' })
   await ask(page, "run: print('still', x)")
   await wrote(page, 'still 2')

@@ -249,6 +249,6 @@ await check('answers, figures and files that a changed step makes old are marked
   await picture(page, 'answered-anew')
   await first.focus()
   await page.keyboard.press('.')
-  await page.getByRole('menuitem', { name: 'Show as it was' }).click()
+  await page.getByRole('menuitem', { name: 'Show the original' }).click()
   await until(async () => !(await old.count()), 'nothing is old any more')
 })
