@@ -126,6 +126,7 @@ func TestAnAddressThatHangs(t *testing.T) {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		good.ServeHTTP(w, r)
 	}), func(c *toolserver.Config) { c.Timeout = 2 * time.Second })
+	p.start("web")
 	p.wants("web.text", "", "", "it went on for longer than 2s")
 	p.until("it answers again", func() bool { return string(p.call("web.text", "").Value) == `"one"` })
 }

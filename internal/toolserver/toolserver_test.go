@@ -92,6 +92,14 @@ func (p *place) call(name, arguments string) tool.Result {
 	return p.Call(p.Context(), auth.LocalProject, "", tool.Call{Number: 1, Name: name, Arguments: json.RawMessage(cmp.Or(arguments, "{}"))})
 }
 
+// start has servers started before their first calls: a start has a bound of its own, and takes longer than a call may on a machine that does much else.
+func (p *place) start(servers ...string) {
+	p.Helper()
+	if _, err := p.Offer(p.Context(), auth.LocalProject, servers); err != nil {
+		p.Fatal(err)
+	}
+}
+
 // wants has a call answered with a value, or with an error that has the words.
 func (p *place) wants(name, arguments, value, failure string) {
 	p.Helper()
@@ -281,6 +289,7 @@ func TestCallsThatAreGivenUp(t *testing.T) {
 		}
 		c.AtOnce = 2
 	}, "good", "silent", "deaf")
+	p.start("silent", "deaf")
 	p.wants("silent.t", "", "", "it went on for longer than 2s")
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := make(chan tool.Result)
@@ -317,6 +326,7 @@ func TestAServerThatHangs(t *testing.T) {
 	t.Parallel()
 	mark := t.TempDir() + "/mark"
 	p := newPlace(t, func(c *toolserver.Config) { c.Timeout, c.Env["MARK"] = 2*time.Second, mark }, "hangs once")
+	p.start("hangs-once")
 	p.wants("hangs-once.t", "", "", "it went on for longer than 2s")
 	p.until("it answers again", func() bool { return string(p.call("hangs-once.t", "").Value) == `"after all"` })
 }
@@ -325,6 +335,7 @@ func TestAServerThatHangs(t *testing.T) {
 func TestASlowServerGoesOn(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t, func(c *toolserver.Config) { c.Timeout = 2 * time.Second }, "slow once", "slow once pingless")
+	p.start("slow-once", "slow-once-pingless")
 	for _, name := range []string{"slow-once", "slow-once-pingless"} {
 		before := string(p.call(name+".t", "").Value)
 		p.wants(name+".t", "", "", "it went on for longer than 2s")
