@@ -1,4 +1,6 @@
-"""ffprobe, as far as what ffmpeg says of a file has it, times to the hundredth of a second: the wheel that carries ffmpeg has no ffprobe (packages.py puts this on PATH)."""
+"""ffprobe, as far as what ffmpeg says of a file has it, times to the hundredth of a second: the wheel that carries ffmpeg has no ffprobe (packages.py puts this on PATH).
+
+What is asked for and ffmpeg does not say is refused: an answer without it would be taken for ffprobe's own. A stream has the duration of its file."""
 
 import json
 import os
@@ -9,6 +11,8 @@ import sys
 WITH_VALUE = ("v", "loglevel", "i", "of", "print_format", "output_format", "show_entries", "select_streams", "read_ahead_limit", "analyzeduration", "probesize", "f")
 FLAGS = ("show_format", "show_streams", "hide_banner", "pretty")
 RATES = {"23.98": "24000/1001", "29.97": "30000/1001", "59.94": "60000/1001"}
+SETTINGS = {"default": ("nw", "nk"), "csv": ("p", "nk", "s"), "json": ("c",)}  # of the forms of output, by their short names
+SHORT = {"noprint_wrappers": "nw", "nokey": "nk", "print_section": "p", "item_sep": "s", "compact": "c"}
 LAYOUTS = {"mono": 1, "stereo": 2, "quad": 4, "5.0": 5, "5.1": 6, "7.1": 8}
 
 ORDER = ("index", "codec_name", "codec_type", "width", "height", "pix_fmt", "sample_fmt", "sample_rate", "channels", "bits_per_sample", "r_frame_rate", "avg_frame_rate",
@@ -18,6 +22,11 @@ ORDER = ("index", "codec_name", "codec_type", "width", "height", "pix_fmt", "sam
 def fail(text):
     sys.stderr.write(text + "\n")
     raise SystemExit(1)
+
+
+def refuse(what):
+    fail("This ffprobe is a stand-in that knows -show_format, -show_streams, -show_entries, -select_streams and -of default, csv or json; it does not know %s. "
+         "Where packages.system is set, the Debian package ffmpeg has the whole program; PyAV (import av) reads everything of a file." % what)
 
 
 def options(words):
@@ -32,7 +41,7 @@ def options(words):
         elif name in FLAGS:
             found[name] = True
         else:
-            fail("This ffprobe is a stand-in that knows -show_format, -show_streams, -show_entries, -select_streams and -of; it does not know " + word)
+            refuse("the option " + word)
     return found
 
 
@@ -66,7 +75,7 @@ def stream(index, kind, words):
 
 
 def probe(path, level):
-    said = subprocess.run(["ffmpeg", "-hide_banner", "-i", path], stdin=None if "pipe:" in path else subprocess.DEVNULL, stderr=subprocess.PIPE).stderr.decode(errors="replace")
+    said = subprocess.run(["ffmpeg", "-hide_banner", "-i", path], stdin=None if path == "-" or "pipe:" in path else subprocess.DEVNULL, stderr=subprocess.PIPE).stderr.decode(errors="replace")
     head = re.search(r"^Input #0, (\S+), from ", said, re.M)
     if level not in (("quiet", "-8") if not head else ("quiet", "panic", "fatal", "error", "warning", "-8", "0", "8", "16", "24")):
         sys.stderr.write(said.replace("At least one output file must be specified\n", ""))
@@ -83,8 +92,9 @@ def probe(path, level):
     if found := re.search(r"^  Duration: .*bitrate: (\d+) kb/s", said, re.M):
         known["bit_rate"] = found[1] + "000"
     streams = [stream(int(n), kind, words) for n, kind, words in re.findall(r"^ +Stream #0:(\d+)[^:]*: (Audio|Video|Subtitle): (.*)$", said, re.M)]
-    if len(streams) == 1 and "duration" in known:
-        streams[0]["duration"] = known["duration"]
+    for made in streams:
+        if "duration" in known:
+            made["duration"] = known["duration"]
     return {**known, "nb_streams": len(streams), **({"tags": tags} if tags else {})}, streams
 
 
@@ -97,34 +107,68 @@ def chosen(streams, which):
     return [s for i, s in enumerate(found) if not number or str(i) == number]
 
 
+def entries_of(text):
+    """The keys of each section that -show_entries names; None: all of them."""
+    entries = {}
+    for part in filter(None, text.split(":")):
+        name, equals, keys = part.partition("=")
+        if name not in ("stream", "format"):
+            refuse("the section " + name)
+        for key in keys.split(",") if equals else ():
+            if key not in ORDER:
+                refuse("the entry " + key)
+        entries[name] = keys.split(",") if equals else None
+    return entries
+
+
+def form_of(text):
+    """The form of the output and its settings, by their short names."""
+    form, _, more = text.partition("=")
+    if form not in SETTINGS:
+        refuse("the form " + form)
+    settings = {}
+    for part in filter(None, more.split(":")):
+        name, _, value = part.partition("=")
+        settings[SHORT.get(name, name)] = value
+    for name in settings:
+        if name not in SETTINGS[form]:
+            refuse("the setting %s of the form %s" % (name, form))
+    return form, settings
+
+
+def quoted(text, between):
+    return '"%s"' % text.replace('"', '""') if any(c in text for c in (between, '"', "\n", "\r")) else text
+
+
+def write(form, settings, parts):
+    if form == "json":
+        made = {"streams": [v for name, v in parts if name == "stream"]} if any(name == "stream" for name, _ in parts) else {}
+        print(json.dumps({**made, **{name: v for name, v in parts if name == "format"}}, indent=None if settings.get("c") == "1" else 4))
+        return
+    bare = settings.get("nk", "1" if form == "csv" else "0") == "1"
+    between = settings.get("s") or ","
+    for name, values in parts:
+        plain = [(k, str(v)) for k, v in values.items() if k != "tags"]
+        if form == "csv":
+            print(between.join([name] * (settings.get("p") != "0") + [("" if bare else k + "=") + quoted(v, between) for k, v in plain]))
+            continue
+        wrapped = settings.get("nw") != "1"
+        print("\n".join(["[%s]" % name.upper()] * wrapped + [v if bare else "%s=%s" % (k, v) for k, v in plain] + ["[/%s]" % name.upper()] * wrapped))
+
+
 def main():
     asked = options(sys.argv[1:])
     if "i" not in asked:
         fail("You have to specify one input file.")
+    entries, (form, settings) = entries_of(asked.get("show_entries", "")), form_of(asked.get("of", "default"))
     known, streams = probe(asked["i"], asked.get("v", asked.get("loglevel", "info")))
     streams = chosen(streams, asked["select_streams"]) if "select_streams" in asked else streams
-    entries = {name: keys.split(",") if equals else None for name, equals, keys in (part.partition("=") for part in asked.get("show_entries", "").split(":") if part)}
     parts = []  # (section, its values)
     if "show_streams" in asked or "stream" in entries:
         parts += [("stream", s) for s in streams]
     if "show_format" in asked or "format" in entries:
         parts.append(("format", known))
-    parts = [(name, {k: values[k] for k in ORDER if k in values and (not entries.get(name) or k in entries[name])}) for name, values in parts]
-    form, _, more = asked.get("of", "default").partition("=")
-    if form == "json":
-        made = {"streams": [v for name, v in parts if name == "stream"]} if any(name == "stream" for name, _ in parts) else {}
-        print(json.dumps({**made, **{name: v for name, v in parts if name == "format"}}, indent=4))
-        return
-    settings = dict(s.partition("=")[::2] for s in more.split(":"))
-    bare = {"1"} & {settings.get(k) for k in ("nk", "nokey")}
-    for name, values in parts:
-        plain = {k: v for k, v in values.items() if k != "tags"}
-        if form == "csv":
-            print(",".join(([] if settings.get("p", settings.get("print_section")) == "0" else [name]) + [str(v) for v in plain.values()]))
-            continue
-        wrapped = not {"1"} & {settings.get(k) for k in ("nw", "noprint_wrappers")}
-        lines = [str(v) if bare else "%s=%s" % (k, v) for k, v in plain.items()]
-        print("\n".join(["[%s]" % name.upper()] * wrapped + lines + ["[/%s]" % name.upper()] * wrapped))
+    write(form, settings, [(name, {k: values[k] for k in ORDER if k in values and (not entries.get(name) or k in entries[name])}) for name, values in parts])
 
 
 main()

@@ -56,6 +56,8 @@ func TestFFProbe(t *testing.T) {
 		"-show_entries stream=index,codec_type -print_format csv a.mp4":                                                    "stream,0,video\nstream,1,audio\n",
 		"-show_entries format=duration:stream=pix_fmt -select_streams 0 a.mp4":                                             "[STREAM]\npix_fmt=yuv420p\n[/STREAM]\n[FORMAT]\nduration=62.050000\n[/FORMAT]\n",
 		"-show_entries stream=bits_per_sample,duration,channels -of csv=p=0 a.wav":                                         "6,24,1.230000\n",
+		"-select_streams v:0 -show_entries stream=duration,width -of csv=p=0:s=x a.mp4":                                    "64x62.050000\n",
+		"-show_entries format=format_name,duration -of csv=nk=0 a.mp4":                                                     "format,format_name=\"mov,mp4,m4a,3gp,3g2,mj2\",duration=62.050000\n",
 	} {
 		if got, said, code := probe(args); got != want || code != 0 || strings.Contains(args, "error") && said != "" {
 			t.Errorf("%s: exit code %d, %q\n%s", args, code, got, said)
@@ -68,8 +70,8 @@ func TestFFProbe(t *testing.T) {
 	}
 	want := map[string]any{
 		"streams": []any{
-			map[string]any{"index": 0.0, "codec_name": "h264", "codec_type": "video", "pix_fmt": "yuv420p", "width": 64.0, "height": 48.0, "bit_rate": "14000", "r_frame_rate": "30000/1001", "avg_frame_rate": "30000/1001"},
-			map[string]any{"index": 1.0, "codec_name": "aac", "codec_type": "audio", "sample_rate": "44100", "channels": 2.0, "sample_fmt": "fltp", "bits_per_sample": 0.0, "bit_rate": "69000"},
+			map[string]any{"index": 0.0, "codec_name": "h264", "codec_type": "video", "pix_fmt": "yuv420p", "width": 64.0, "height": 48.0, "bit_rate": "14000", "duration": "62.050000", "r_frame_rate": "30000/1001", "avg_frame_rate": "30000/1001"},
+			map[string]any{"index": 1.0, "codec_name": "aac", "codec_type": "audio", "sample_rate": "44100", "channels": 2.0, "sample_fmt": "fltp", "bits_per_sample": 0.0, "bit_rate": "69000", "duration": "62.050000"},
 		},
 		"format": map[string]any{
 			"filename": "cache:a.mp4", "format_name": "mov,mp4,m4a,3gp,3g2,mj2", "duration": "62.050000", "start_time": "0.000000", "bit_rate": "70000", "nb_streams": 2.0,
@@ -79,7 +81,11 @@ func TestFFProbe(t *testing.T) {
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("it says %s", text)
 	}
-	for args, part := range map[string]string{"-show_format none": "Error opening input file none", "-show_frames a.mp4": "does not know -show_frames", "-show_format": "one input file"} {
+	for args, part := range map[string]string{
+		"-show_format none": "Error opening input file none", "-show_frames a.mp4": "does not know the option -show_frames", "-show_format": "one input file",
+		"-show_entries stream=nb_frames a.mp4": "the entry nb_frames", "-show_entries packet=pts a.mp4": "the section packet", "-show_format -of xml a.mp4": "the form xml",
+		"-show_format -of csv=x=1 a.mp4": "the setting x of the form csv", "-show_format -i -": "Error opening input file -",
+	} {
 		if got, said, code := probe(args); code != 1 || got != "" || !strings.Contains(said, part) {
 			t.Errorf("%s: exit code %d, %q, %q", args, code, got, said)
 		}
