@@ -28,6 +28,7 @@ type Store interface {
 	Searcher
 	Rememberer
 	OwnerStore
+	SessionUseStore
 	ConnectionStore
 	// Ping says whether the database answers.
 	Ping(ctx context.Context) error
@@ -53,8 +54,6 @@ type SessionStore interface {
 	AddSession(ctx context.Context, s Session) error
 	Session(ctx context.Context, project, id string) (Session, error)
 	Sessions(ctx context.Context, project string, f SessionFilter, p Page) (Listing[Session], error)
-	// SessionUses returns the conversations that use a session, the one used last first, most of them at most.
-	SessionUses(ctx context.Context, project, session string, most int) ([]SessionUse, error)
 	// UpdateSession reads the session, has change change it and writes it back, in one transaction. An error of change is returned
 	// and nothing is written.
 	UpdateSession(ctx context.Context, project, id string, change func(*Session) error) (Session, error)
@@ -65,6 +64,12 @@ type SessionStore interface {
 	HeldDisk(ctx context.Context, project string) (int64, error)
 	// AbandonedSessions returns those of all projects that dead owners had in memory: of a home and of none, and of other homes those that are active.
 	AbandonedSessions(ctx context.Context, home string, limit int) ([]Session, error)
+}
+
+// SessionUseStore finds out what sessions are used for.
+type SessionUseStore interface {
+	// SessionUses returns the conversations that use each of some sessions, by the session's ID, the one used last first, most of them at most.
+	SessionUses(ctx context.Context, project string, sessions []string, most int) (map[string][]SessionUse, error)
 }
 
 // OwnerStore reads owners; see package owner.
@@ -134,22 +139,28 @@ type ConversationStore interface {
 type TurnStore interface {
 	TurnReader
 	TurnTexts
+	TurnNotes
 	// AddTurn writes the turn and touches its conversation, and takes the question Turn.Taken out of the queue: question_not_found where it is not there any more, or not as it
 	// was. turn_running where another living owner has a turn in the conversation that has not ended and is
 	// not hidden.
 	AddTurn(ctx context.Context, t Turn) error
 	// FinishTurn writes the final state with the last events, as FinishExecution does.
 	FinishTurn(ctx context.Context, t Turn, last []stream.Event) (first bool, err error)
-	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
-	SetTries(ctx context.Context, project, turn string, t TurnTries) error
-	SetRating(ctx context.Context, project, turn string, r *Rating) error // nil: none
-	// MarkTurn changes the marks of a turn, which change gets as they are, and returns them; nil: none.
-	MarkTurn(ctx context.Context, project, turn string, change func(*TurnMarks) error) (*TurnMarks, error)
 	// EndWaiting gives a turn that waits for results of its client's another final state, with its problem as JSON. It does nothing to others.
 	EndWaiting(ctx context.Context, project, turn string, state TurnState, why []byte) error
 	// SetWaiting writes what a turn that has not ended waits for, or nil.
 	SetWaiting(ctx context.Context, project, turn string, w *Waiting) error
 	DeleteTurn(ctx context.Context, project, turn string) error
+}
+
+// TurnNotes keeps what is added to a turn after it was recorded.
+type TurnNotes interface {
+	// SetForeign replaces what the turn's surface keeps with it.
+	SetForeign(ctx context.Context, project, turn string, foreign []byte) error
+	SetTries(ctx context.Context, project, turn string, t TurnTries) error
+	SetRating(ctx context.Context, project, turn string, r *Rating) error // nil: none
+	// MarkTurn changes the marks of a turn, which change gets as they are, and returns them; nil: none.
+	MarkTurn(ctx context.Context, project, turn string, change func(*TurnMarks) error) (*TurnMarks, error)
 }
 
 // TurnReader finds turns.

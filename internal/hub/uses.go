@@ -23,10 +23,16 @@ func (h *Hub) SessionsInUse(ctx context.Context, who auth.Principal, f SessionFi
 	if err != nil || who.Require(auth.ConversationsRead) != nil {
 		return list, err
 	}
-	for i := range list.Items {
-		if list.Items[i].Uses, err = h.o.Store.SessionUses(ctx, who.Project, list.Items[i].ID, MostUses); err != nil {
-			return Listing[Session]{}, err
-		}
+	ids := make([]string, len(list.Items))
+	for i, s := range list.Items {
+		ids[i] = s.ID
+	}
+	uses, err := h.o.Store.SessionUses(ctx, who.Project, ids, MostUses)
+	if err != nil {
+		return Listing[Session]{}, err
+	}
+	for i, id := range ids {
+		list.Items[i].Uses = uses[id]
 	}
 	return list, nil
 }

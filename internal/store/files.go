@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"cove/internal/hub"
@@ -55,11 +54,7 @@ func (s *Store) absent(ctx context.Context, keys []string, table, column, condit
 	there := map[string]bool{}
 	for part := range slices.Chunk(keys, rowsAtOnce) {
 		var f filter
-		args := make([]any, len(part))
-		for i, key := range part {
-			args[i] = clean(key)
-		}
-		f.add(column+" IN (?"+strings.Repeat(", ?", len(part)-1)+")", args...)
+		f.among(column, part)
 		if condition != "" {
 			f.add(condition)
 		}

@@ -136,6 +136,15 @@ func (f *filter) is(column, value string) {
 	}
 }
 
+// among adds the condition that a column has one of some values.
+func (f *filter) among(column string, values []string) {
+	args := make([]any, len(values))
+	for i, v := range values {
+		args[i] = clean(v)
+	}
+	f.add(column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")", args...)
+}
+
 func (f *filter) where() string {
 	if len(f.terms) == 0 {
 		return ""

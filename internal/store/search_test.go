@@ -86,6 +86,7 @@ func TestAnswersAreFoundAsTheyAreRead(t *testing.T) {
 		{"overseas", "**Overseas grew fastest: +56 %**\n\n| Region | 2024 |\n|---|---:|\n| Overseas | 106,923 |\n", "Overseas grew fastest: +56 % Region · 2024 Overseas · 106,923"},
 		{"list", "# A *list*\n\n- one `x_y`\n1. [two](http://a.b/c_d)\n\n> three\n---\n```python\na * b\n```", "A list one x_y 1. two three a * b"},
 		{"海外", "**海外增长最快。**其次\n\n| 地区 |\n|---|\n| 海外 |", "海外增长最快。其次 地区 海外"},
+		{"quarterly", "See [the report](https://example.org/quarterly.pdf) first", "See [the report](https://example.org/quarterly.pdf) first"},
 		{"b", "snake_case_name and 2 * 3 * 4, a | b", "snake_case_name and 2 * 3 * 4, a · b"},
 	} {
 		if got := store.AnswerSnippet(c.query, c.text); got != c.want {

@@ -105,13 +105,13 @@ func (s *Store) sessionFilter(ctx context.Context, project string, f hub.Session
 	some, err := all(ctx, s, func(n *named) []field {
 		return []field{{"id", textOf(&n.id)}, content(field{"name", textOf(&n.name)})}
 	}, "FROM sessions"+w.where(), w.args...)
-	ids := []any{""}
+	ids := []string{""}
 	for _, n := range some {
 		if strings.HasPrefix(n.name, name) && len(ids) < mostNamed {
 			ids = append(ids, n.id)
 		}
 	}
-	w.add("id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", ids...)
+	w.among("id", ids)
 	return w, err
 }
 

@@ -182,7 +182,7 @@ func (s *Store) FinishTurn(ctx context.Context, t hub.Turn, last []stream.Event)
 	return first && err == nil, err
 }
 
-// SetForeign implements hub.TurnStore.
+// SetForeign implements hub.TurnNotes.
 func (s *Store) SetForeign(ctx context.Context, project, turn string, foreign []byte) error {
 	text := json.RawMessage(foreign)
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
@@ -194,7 +194,7 @@ func (s *Store) SetForeign(ctx context.Context, project, turn string, foreign []
 	})
 }
 
-// SetTries implements hub.TurnStore.
+// SetTries implements hub.TurnNotes.
 func (s *Store) SetTries(ctx context.Context, project, turn string, t hub.TurnTries) error {
 	kept := &t
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
@@ -206,7 +206,7 @@ func (s *Store) SetTries(ctx context.Context, project, turn string, t hub.TurnTr
 	})
 }
 
-// SetRating implements hub.TurnStore.
+// SetRating implements hub.TurnNotes.
 func (s *Store) SetRating(ctx context.Context, project, turn string, r *hub.Rating) error {
 	return s.base.write(ctx, func(ctx context.Context, q queryer) error {
 		n, err := update(ctx, q, "turns", []field{content(field{"rating", documentOf(&r)}), {"rated", derived{func() any { return bit(r != nil) }}}}, owned(project, turn))
@@ -217,7 +217,7 @@ func (s *Store) SetRating(ctx context.Context, project, turn string, r *hub.Rati
 	})
 }
 
-// MarkTurn implements hub.TurnStore.
+// MarkTurn implements hub.TurnNotes.
 func (s *Store) MarkTurn(ctx context.Context, project, turn string, change func(*hub.TurnMarks) error) (*hub.TurnMarks, error) {
 	fields := func(m **hub.TurnMarks) []field { return []field{{"marks", documentOf(m)}} }
 	return modify(ctx, s, record[*hub.TurnMarks]{problem.TurnNotFound, "turns", fields}, owned(project, turn), func(m **hub.TurnMarks) error {

@@ -27,16 +27,21 @@ func TestSessionsAreKnownByTheirConversations(t *testing.T) {
 			id := "trn_" + string(rune('a'+i))
 			must(t, s.AddTurn(ctx, hub.Turn{ID: id, Project: project, Conversation: "cnv_1", Session: "ses_1", State: hub.TurnCompleted, Files: files, Created: at(0).Add(time.Duration(i) * time.Second)}))
 		}
-		uses, err := s.SessionUses(ctx, project, "ses_1", 4)
+		hidden := hub.Turn{ID: "trn_0", Project: project, Conversation: "cnv_1", Session: "ses_1", State: hub.TurnCompleted, Files: []hub.TurnFile{{Name: "hidden.csv"}}, Hidden: true, Created: at(0).Add(-time.Second)}
+		must(t, s.AddTurn(ctx, hidden))
+		uses, err := s.SessionUses(ctx, project, []string{"ses_1", "ses_2", "ses_none"}, 4)
 		must(t, err)
-		want := []hub.SessionUse{{Conversation: "cnv_2", Title: "Growth"}, {Conversation: "cnv_1", Title: "销售", Files: []string{"sales.csv", "b.csv", "c.csv"}}}
+		want := map[string][]hub.SessionUse{
+			"ses_1": {{Conversation: "cnv_2", Title: "Growth"}, {Conversation: "cnv_1", Title: "销售", Files: []string{"sales.csv", "b.csv", "c.csv"}}},
+			"ses_2": {{Conversation: "cnv_3", Title: "Other"}},
+		}
 		if diff := cmp.Diff(want, uses); diff != "" {
 			t.Errorf("what uses the session differs:\n%s", diff)
 		}
-		if uses, err = s.SessionUses(ctx, project, "ses_1", 1); err != nil || len(uses) != 1 {
+		if uses, err = s.SessionUses(ctx, project, []string{"ses_1"}, 1); err != nil || len(uses["ses_1"]) != 1 || uses["ses_1"][0].Conversation != "cnv_2" {
 			t.Errorf("one at most: %+v, %v", uses, err)
 		}
-		if uses, err = s.SessionUses(ctx, project, "ses_1\x00", 4); err != nil || len(uses) != 0 {
+		if uses, err = s.SessionUses(ctx, project, []string{"ses_1\x00"}, 4); err != nil || len(uses) != 0 {
 			t.Errorf("no session: %+v, %v", uses, err)
 		}
 	})

@@ -176,37 +176,45 @@ func (q question) matches(key string) bool {
 
 // snippet is the text around the first match in one line, at most aroundMatch characters of it.
 func (q question) snippet(text string) string {
-	at := q.first(text)
+	at, _ := q.first(text)
 	before := []rune(strings.Join(strings.Fields(tail(text[:at], 4*beforeMatch)), " "))
 	if len(before) > 0 && endsInSpace(text[:at]) {
 		before = append(before, ' ')
 	}
 	cutBefore := len(before) > beforeMatch
 	before = before[max(0, len(before)-beforeMatch):]
-	behind := []rune(strings.Join(strings.Fields(cut(text[at:], 4*aroundMatch)), " "))
-	all := slices.Concat(before, behind)
+	rest := []rune(strings.Join(strings.Fields(cut(text[at:], 4*aroundMatch)), " "))
+	all := slices.Concat(before, rest)
 	shown := wholeWords(all[:min(len(all), aroundMatch)], cutBefore, len(all) > aroundMatch)
 	return strings.TrimSpace(string(shown))
 }
 
-// answerSnippet is the snippet of an answer as people read it, without the marks of Markdown.
+// answerSnippet is the snippet of an answer as people read it, without the marks of Markdown; with them where the match is in what they hide, such as the address of a link.
 func (q question) answerSnippet(text string) string {
 	const around = 4 << 10 // bytes; a whole answer would be read for each place
-	at := q.first(text)
-	return q.snippet(plainText(tail(text[:at], around) + cut(text[at:], around)))
+	at, _ := q.first(text)
+	near := tail(text[:at], around) + cut(text[at:], around)
+	if plain := plainText(near); q.isIn(plain) {
+		return q.snippet(plain)
+	}
+	return q.snippet(near)
 }
 
-// first is where the first match is in a text, or 0.
-func (q question) first(text string) int {
-	at := 0
+func (q question) isIn(text string) bool {
+	_, found := q.first(text)
+	return found
+}
+
+// first is where the first match is in a text, or 0 and false.
+func (q question) first(text string) (at int, found bool) {
 	words(text, func(key string, start int) bool {
 		if !q.matches(key) {
 			return true
 		}
-		at = start
+		at, found = start, true
 		return false
 	})
-	return at
+	return at, found
 }
 
 func endsInSpace(s string) bool {
