@@ -119,22 +119,29 @@ func (h *Hub) voteReply(ctx context.Context, p *plan, text string) string {
 	const longest = 16 << 10 // bytes of a reply
 	ask := model.Message{Role: model.RoleUser, Content: []model.Content{model.Text{Text: text}}}
 	reply := ""
-	for part, err := range p.model.Stream(ctx, model.Request{Messages: []model.Message{ask}}) {
+	req := model.Request{Messages: []model.Message{ask}}
+	for part, err := range p.model.Stream(ctx, req) {
 		if err != nil {
 			return ""
 		}
 		switch part := part.(type) {
 		case model.TextDelta:
 			if reply += part.Text; len(reply) > longest {
+				h.countVote(p, model.Estimate(req, int64(len(reply))))
 				return ""
 			}
 		case model.Finish:
-			cost := h.about(p.model.Name()).Cost(part.Usage)
-			h.spend(p.work, p.who, used(part.Usage, cost))
-			p.took(part.Usage, cost)
+			h.countVote(p, part.Usage)
 		}
 	}
 	return reply
+}
+
+// countVote adds what a vote took to what the turn and its key have taken.
+func (h *Hub) countVote(p *plan, usage model.Usage) {
+	cost := h.about(p.model.Name()).Cost(usage)
+	h.spend(p.work, p.who, used(usage, cost))
+	p.took(usage, cost)
 }
 
 // told is what was chosen, in a line for people.

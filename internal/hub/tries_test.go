@@ -149,6 +149,9 @@ func TestTriesVoteWithinTheWindow(t *testing.T) {
 		if !strings.HasPrefix(turn.Answer, want) {
 			t.Errorf("%.10s: %.20q, %+v", reply, turn.Answer, turn.Tries)
 		}
+		if len(reply) > 100 && turn.Usage.OutputTokens < 16<<10/4 {
+			t.Errorf("of the reply without an end %d tokens are counted", turn.Usage.OutputTokens)
+		}
 		asked := c[""].asked(0)
 		if tokens := len(asked) / 3; tokens > window*3/4 || tokens < window/2 {
 			t.Errorf("the vote has about %d tokens", tokens)
