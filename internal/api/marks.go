@@ -21,6 +21,7 @@ type Undone struct {
 type Rerun struct {
 	Step      int       `json:"step"`
 	Execution string    `json:"execution"`
+	Session   string    `json:"session,omitempty" doc:"In which it ran; absent where an older server noted it"`
 	At        time.Time `json:"at"`
 }
 
@@ -31,7 +32,9 @@ func (t *Turn) mark(m *hub.TurnMarks) {
 	if u := m.Undone; u != nil {
 		t.Undone = &Undone{From: u.From, Session: u.Session, At: u.At.UTC()}
 	}
-	t.Reruns = each(m.Reruns, func(r hub.Rerun) Rerun { return Rerun{Step: r.Step, Execution: r.Execution, At: r.At.UTC()} })
+	t.Reruns = each(m.Reruns, func(r hub.Rerun) Rerun {
+		return Rerun{Step: r.Step, Execution: r.Execution, Session: r.Session, At: r.At.UTC()}
+	})
 }
 
 type (
@@ -70,8 +73,8 @@ func (s *server) addMarks(tag string) {
 			return err
 		})
 	add(s, operation{id: "turn.rerun", method: http.MethodPut, path: "/turns/{turn}/reruns/{step}", tag: tag, action: auth.ConversationsWrite, summary: "Note that a step ran again",
-		about:   "With an execution that you have had run, which the answer does not know of. Exported and shared copies say so.",
-		errors:  []problem.Code{problem.TurnNotFound, problem.TurnRunning, problem.ExecutionNotFound},
+		about:   "With an execution that you have had run, which the answer does not know of. Exported and shared copies say so. It takes the right `sessions:read` as well.",
+		errors:  []problem.Code{problem.TurnNotFound, problem.TurnRunning, problem.TurnInvalid, problem.ExecutionNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/turns/$TURN/reruns/1 -d '{"execution":"'$EXECUTION'"}'`},
 		func(ctx context.Context, who auth.Principal, in *noteRerun) (Turn, error) {
 			out, err := s.o.Hub.NoteRerun(ctx, who, in.Turn, in.Step, in.Body.Execution)

@@ -435,7 +435,7 @@ func turnOf(t api.Turn) hub.Turn {
 		if out.Marks == nil {
 			out.Marks = &hub.TurnMarks{}
 		}
-		out.Marks.Reruns = append(out.Marks.Reruns, hub.Rerun{Step: r.Step, Execution: r.Execution, At: r.At})
+		out.Marks.Reruns = append(out.Marks.Reruns, hub.Rerun{Step: r.Step, Execution: r.Execution, Session: r.Session, At: r.At})
 	}
 	return out
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"cove/internal/auth"
 	"cove/internal/ident"
@@ -80,12 +81,13 @@ func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id strin
 	if err := fork.check(); err != nil {
 		return Conversation{}, err
 	}
+	var until time.Time
 	if n.State != StateNone {
-		if fork.Session, err = h.forkSessionAt(ctx, who, branch, n.State); err != nil {
+		if fork.Session, until, err = h.forkSessionAt(ctx, who, branch, n.State); err != nil {
 			return Conversation{}, err
 		}
 	}
-	if err := h.o.Store.AddFork(ctx, fork, copiesOf(branch, fork), largestFork); err != nil {
+	if err := h.o.Store.AddFork(ctx, fork, copiesOf(branch, fork, until), largestFork); err != nil {
 		if fork.Session != "" {
 			h.spawn(func(ctx context.Context) { h.unmake(ctx, Session{ID: fork.Session, Project: who.Project}) })
 		}
@@ -127,62 +129,66 @@ func (h *Hub) branchToFork(ctx context.Context, who auth.Principal, id, turn str
 	return c, branch, nil
 }
 
-// forkSessionAt forks the session of a branch, and returns the fork's id; "" when the branch has no session any more.
-func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Turn, state ForkState) (string, error) {
+// forkSessionAt forks the session that a branch goes on with, and returns the fork's id, and when its state was taken, zero for the present one; "" when the branch has no session any more.
+func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Turn, state ForkState) (string, time.Time, error) {
 	last := branch[len(branch)-1]
-	if last.Session == "" {
-		return "", nil
+	session := last.Session
+	if u := last.UndoneTo(); u != nil {
+		session = u.Session
 	}
-	row, err := h.row(ctx, who, last.Session)
+	if session == "" {
+		return "", time.Time{}, nil
+	}
+	row, err := h.row(ctx, who, session)
 	switch {
 	case problem.Is(err, problem.NotFound), err == nil && row.State == SessionDeleted:
-		return "", nil
+		return "", time.Time{}, nil
 	case err != nil:
-		return "", err
+		return "", time.Time{}, err
 	}
-	point := ""
+	var point Turn
 	if state == StateThen {
 		if point, err = h.pointAfter(ctx, who, row, branch); err != nil {
-			return "", err
+			return "", time.Time{}, err
 		}
 	}
-	fork, err := h.ForkSession(ctx, who, last.Session, NewSession{Point: point})
+	fork, err := h.ForkSession(ctx, who, session, NewSession{Point: point.ID})
 	if problem.Has(err, problem.PointUnknown) {
 		err = errStateGone()
 	}
-	return fork.ID, err
+	return fork.ID, point.Created, err
 }
 
-// pointAfter returns the point of a session that has its state after the last turn of a branch; "" where that is the present one. A problem with code point_unknown says that nothing has it: the
+// pointAfter returns the turn before which a session had its state after the last turn of a branch; none where that is the present one. A problem with code point_unknown says that nothing has it: the
 // session was returned to before that turn, lost what the turn did, or was changed by turns of other branches since.
-func (h *Hub) pointAfter(ctx context.Context, who auth.Principal, session Session, branch []Turn) (string, error) {
+func (h *Hub) pointAfter(ctx context.Context, who auth.Principal, session Session, branch []Turn) (Turn, error) {
 	last := branch[len(branch)-1]
 	following, err := h.o.Store.Following(ctx, who.Project, last.ID)
 	if err != nil {
-		return "", err
+		return Turn{}, err
 	}
 	for _, t := range following {
 		if t.Session == session.ID {
-			return t.ID, nil // what was kept from before the first turn that changed the session since
+			return t, nil // what was kept from before the first turn that changed the session since
 		}
 	}
-	if r := session.Rollback; r != nil && last.Steps > 0 && last.Created.Before(r.At) && last.Finished.After(r.To) {
-		return "", errStateGone()
+	if r := session.Rollback; r != nil && last.UndoneTo() == nil && last.Steps > 0 && last.Created.Before(r.At) && last.Finished.After(r.To) {
+		return Turn{}, errStateGone()
 	}
 	newest, err := h.o.Store.Executions(ctx, who.Project, ExecutionFilter{Session: session.ID}, Page{Limit: recentExecutions})
 	if err != nil {
-		return "", err
+		return Turn{}, err
 	}
 	for _, e := range newest.Items {
 		if e.Turn == "" {
 			continue // somebody has run code there by hand since, and sees it in the fork
 		}
 		if !slices.ContainsFunc(branch, func(t Turn) bool { return t.ID == e.Turn }) {
-			return "", errStateGone()
+			return Turn{}, errStateGone()
 		}
 		break
 	}
-	return "", nil
+	return Turn{}, nil
 }
 
 // recentExecutions is how many of a session's newest executions are looked at for the turn that changed it last.
@@ -193,8 +199,8 @@ func errStateGone() *problem.Error {
 		WithHint(`fork from the conversation's last turn, or with what its session has at present: {"state":"now"}`)
 }
 
-// copiesOf are the turns of a fork. What a surface keeps with a turn is about that turn alone.
-func copiesOf(branch []Turn, fork Conversation) []TurnCopy {
+// copiesOf are the turns of a fork whose session has the state of until, zero: the present one. What a surface keeps with a turn is about that turn alone.
+func copiesOf(branch []Turn, fork Conversation, until time.Time) []TurnCopy {
 	copies, parent := make([]TurnCopy, len(branch)), ""
 	for i, t := range branch {
 		c := TurnCopy{Turn: t, Of: t.ID}
@@ -203,12 +209,29 @@ func copiesOf(branch []Turn, fork Conversation) []TurnCopy {
 		}
 		c.ID, c.Conversation, c.Parent, c.Session, c.Foreign, c.Owner = ident.New(ident.Turn), fork.ID, parent, fork.Session, nil, ""
 		c.Tries, c.Rating = nil, nil // they are of the turn that was asked
-		if c.UndoneTo() != nil {
-			c.Marks = &TurnMarks{Reruns: c.Marks.Reruns} // the copies have the state after it
-		}
+		c.Marks = marksOfCopy(t, fork.Session, until)
 		copies[i], parent = c, c.ID
 	}
 	return copies
+}
+
+// marksOfCopy returns the marks of a turn that hold for its copy: the steps that ran again in its session before the state of the fork. The fork goes on with the state that undone turns left, so no copy says
+// that they are undone.
+func marksOfCopy(t Turn, session string, until time.Time) *TurnMarks {
+	if t.Marks == nil || session == "" {
+		return nil
+	}
+	var out TurnMarks
+	for _, r := range t.Marks.Reruns {
+		if cmp.Or(r.Session, t.Session) == t.Session && (until.IsZero() || r.At.Before(until)) {
+			r.Session = session
+			out.Reruns = append(out.Reruns, r)
+		}
+	}
+	if len(out.Reruns) == 0 {
+		return nil
+	}
+	return &out
 }
 
 // ErrForkTooLarge is the problem of a branch that is too large to be copied.

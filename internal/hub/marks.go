@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -27,6 +28,7 @@ type Undone struct {
 type Rerun struct {
 	Step      int       `json:"step"`
 	Execution string    `json:"execution"`
+	Session   string    `json:"session,omitempty"` // in which it ran; "": noted by a version that did not keep it
 	At        time.Time `json:"at"`
 }
 
@@ -41,88 +43,34 @@ func (t Turn) UndoneTo() *Undone {
 	return t.Marks.Undone
 }
 
-// Outdated says of each turn of a branch, the oldest first, whether a step of it or of an earlier one ran again after its answer was written.
+// Outdated says of each turn of a branch, the oldest first, whether a step of it or of an earlier one ran again in its session after its answer was written.
 func Outdated(branch []Turn) []bool {
-	out, last := make([]bool, len(branch)), time.Time{}
+	out, last := make([]bool, len(branch)), map[string]time.Time{} // by session
 	for i, t := range branch {
 		if t.Marks != nil {
 			for _, r := range t.Marks.Reruns {
-				if r.At.After(last) {
-					last = r.At
+				if session := cmp.Or(r.Session, t.Session); r.At.After(last[session]) {
+					last[session] = r.At
 				}
 			}
 		}
-		out[i] = last.After(t.Finished)
+		out[i] = last[t.Session].After(t.Finished)
 	}
 	return out
 }
 
-// UndoTurns has what follows a turn go on with the variables and files from before an earlier turn of its branch, or from before itself: in a fork of that point, so that
-// nothing is lost. Needs auth.ConversationsWrite and auth.SessionsWrite. Problems: turn_running, turn_invalid, point_unknown.
-func (h *Hub) UndoTurns(ctx context.Context, who auth.Principal, id, from string) (Turn, error) {
-	t, err := h.toMark(ctx, who, id)
-	if err == nil {
-		err = who.Require(auth.SessionsWrite)
-	}
-	if err != nil {
-		return Turn{}, err
-	}
-	branch, err := h.o.Store.Branch(ctx, who.Project, id)
-	if err != nil {
-		return Turn{}, err
-	}
-	at := slices.IndexFunc(branch, func(b Turn) bool { return b.ID == from })
-	if at < 0 {
-		return Turn{}, problem.New(problem.TurnInvalid, "the turn to return to is not in the branch of this one")
-	}
-	first := branch[at]
-	if first.Session == "" || first.Origin != nil {
-		return Turn{}, problem.New(problem.PointUnknown, "no state from before that turn is kept")
-	}
-	fork, err := h.ForkSession(ctx, who, first.Session, NewSession{Point: from})
-	if err == nil {
-		err = h.noteUndone(ctx, first.Session, fork)
-	}
-	if err != nil {
-		return Turn{}, err
-	}
-	return h.markTurnAs(ctx, t, func(m *TurnMarks) error {
-		m.Undone = &Undone{From: from, Session: fork.ID, At: h.now().UTC()}
-		return nil
-	})
-}
-
-// noteUndone has the next code, and the model, hear what the fork of a session's point does not have.
-func (h *Hub) noteUndone(ctx context.Context, session string, fork Session) error {
-	origin, err := h.o.Store.Session(ctx, fork.Project, session)
-	if err != nil {
-		return err
-	}
-	origin.Rollback = nil
-	lost, err := h.rollback(ctx, origin, fork.Saved, returnedBack)
-	if err != nil || len(lost.Executions) == 0 {
-		return err
-	}
-	return h.noteRollback(ctx, fork.Project, fork.ID, lost)
-}
-
-// RedoTurns takes UndoTurns back: what follows the turn goes on with the variables and files after it. Needs auth.ConversationsWrite.
-func (h *Hub) RedoTurns(ctx context.Context, who auth.Principal, id string) (Turn, error) {
-	t, err := h.toMark(ctx, who, id)
-	if err != nil {
-		return Turn{}, err
-	}
-	return h.markTurnAs(ctx, t, func(m *TurnMarks) error {
-		m.Undone = nil
-		return nil
-	})
-}
-
 // NoteRerun notes the execution with which a person ran a step of a turn again; "": the step is shown as it was. Needs auth.ConversationsWrite.
 func (h *Hub) NoteRerun(ctx context.Context, who auth.Principal, id string, step int, execution string) (Turn, error) {
+	t, err := h.noteRerun(ctx, who, id, step, execution)
+	h.audit(ctx, who, "turn.rerun", id, execution, err)
+	return t, err
+}
+
+func (h *Hub) noteRerun(ctx context.Context, who auth.Principal, id string, step int, execution string) (Turn, error) {
 	t, err := h.toMark(ctx, who, id)
+	rerun := Rerun{Step: step, Execution: execution, At: h.now().UTC()}
 	if err == nil && execution != "" {
-		_, err = h.o.Store.Execution(ctx, who.Project, execution)
+		rerun.Session, err = h.sessionOfRerun(ctx, who, execution)
 	}
 	if err == nil {
 		err = h.hasStep(ctx, t, step)
@@ -133,11 +81,23 @@ func (h *Hub) NoteRerun(ctx context.Context, who auth.Principal, id string, step
 	return h.markTurnAs(ctx, t, func(m *TurnMarks) error {
 		m.Reruns = slices.DeleteFunc(m.Reruns, func(r Rerun) bool { return r.Step == step })
 		if execution != "" {
-			m.Reruns = append(m.Reruns, Rerun{Step: step, Execution: execution, At: h.now().UTC()})
+			m.Reruns = append(m.Reruns, rerun)
 			slices.SortFunc(m.Reruns, func(a, b Rerun) int { return a.Step - b.Step })
 		}
 		return nil
 	})
+}
+
+// sessionOfRerun returns the session of an execution that a person asked for. It refuses those of turns: their code is the model's, and is a step already.
+func (h *Hub) sessionOfRerun(ctx context.Context, who auth.Principal, execution string) (string, error) {
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return "", err
+	}
+	e, err := h.o.Store.Execution(ctx, who.Project, execution)
+	if err == nil && e.Turn != "" {
+		err = problem.New(problem.TurnInvalid, "the execution is a step of a turn itself").WithHint("run the code with an execution of its own, and note that one")
+	}
+	return e.Session, err
 }
 
 // hasStep says whether a turn ran that step. One that was stopped or lost did not count its steps: its executions say it.
@@ -161,10 +121,15 @@ func (h *Hub) toMark(ctx context.Context, who auth.Principal, id string) (Turn, 
 		return Turn{}, err
 	}
 	t, err := h.turn(ctx, who.Project, id)
-	if err == nil && !t.State.Final() {
-		err = ErrTurnRunning()
+	switch {
+	case err != nil:
+		return Turn{}, err
+	case t.Hidden || t.IsTry():
+		return Turn{}, problem.New(problem.TurnNotFound, "no conversation has this turn")
+	case !t.State.Final():
+		return Turn{}, ErrTurnRunning()
 	}
-	return t, err
+	return t, nil
 }
 
 func (h *Hub) markTurnAs(ctx context.Context, t Turn, change func(*TurnMarks) error) (Turn, error) {

@@ -7,13 +7,14 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/hub"
+	"cove/internal/problem"
 )
 
 // TestUndoneTurns has a conversation go on with the state from before a turn, and then with the one after it again: nothing is lost on the way.
 func TestUndoneTurns(t *testing.T) {
 	t.Parallel()
 	l, v, who := newTalk(t, calls(python("c1", "remember one")), words("First."), calls(python("c2", "remember two")), words("Second."),
-		calls(python("c3", "recall")), words("Third."), calls(python("c4", "recall")), words("Fourth."))
+		calls(python("c3", "recall")), words("Third."), words("And on."), calls(python("c4", "recall")), words("Fourth."))
 	first := l.ask(who, hub.NewTurn{Input: input("Go on"), Source: "test"})
 	second := l.ask(who, hub.NewTurn{Conversation: first.Conversation, Input: input("Go on"), Source: "test"})
 	marked, err := l.UndoTurns(t.Context(), who, second.ID, second.ID)
@@ -26,6 +27,10 @@ func TestUndoneTurns(t *testing.T) {
 	third := l.ask(who, hub.NewTurn{Conversation: first.Conversation, Input: input("Go on"), Source: "test"})
 	if third.Session != marked.Marks.Undone.Session || third.Parent != second.ID {
 		t.Errorf("%+v", third)
+	}
+	again := l.ask(who, hub.NewTurn{Conversation: first.Conversation, Input: input("Go on"), Source: "test"})
+	if again.Session != third.Session || again.Parent != third.ID {
+		t.Errorf("the turn after it is %+v", again)
 	}
 	if asked := v.asked(5); !strings.HasSuffix(asked, "|one") {
 		t.Errorf("the model was asked %s", asked)
@@ -53,12 +58,114 @@ func TestUndoneTurns(t *testing.T) {
 	refused(reader, second.ID, second.ID, "forbidden")
 }
 
+// TestUndosLeaveNothing has sessions that undos made, and nobody used, deleted when they are not needed any more; one that was used stays, and one that somebody deleted is made again.
+func TestUndosLeaveNothing(t *testing.T) {
+	t.Parallel()
+	l, v, who := newTalk(t, calls(python("c1", "remember one")), words("First."), calls(python("c2", "remember two")), words("Second."),
+		calls(python("c3", "recall")), words("Third."), calls(python("c4", "recall")), words("Fourth."))
+	first := l.ask(who, hub.NewTurn{Input: input("Go on"), Source: "test"})
+	second := l.ask(who, hub.NewTurn{Conversation: first.Conversation, Input: input("Go on"), Source: "test"})
+	undo := func(from string) string {
+		t.Helper()
+		marked, err := l.UndoTurns(t.Context(), who, second.ID, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return marked.Marks.Undone.Session
+	}
+	state := func(id string) hub.SessionState {
+		t.Helper()
+		s, err := l.Session(t.Context(), who, id)
+		if problem.Has(err, problem.SessionNotFound) {
+			return hub.SessionDeleted
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.State
+	}
+	redo := func() {
+		t.Helper()
+		if _, err := l.RedoTurns(t.Context(), who, second.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := undo(second.ID)
+	if again := undo(second.ID); again != one {
+		t.Errorf("undone once more, the session is %s and not %s", again, one)
+	}
+	if both := undo(first.ID); state(one) != hub.SessionDeleted || state(both) != hub.SessionPaused {
+		t.Errorf("replaced, it is %s; the other one %s", state(one), state(both))
+	}
+	redo()
+	used := undo(second.ID)
+	if s, err := l.Session(t.Context(), who, used); err != nil || s.Name == "" {
+		t.Errorf("the session has no name: %+v %v", s, err)
+	}
+	third := l.ask(who, hub.NewTurn{Parent: second.ID, Input: input("Go on"), Source: "test"})
+	redo()
+	if third.Session != used || state(used) == hub.SessionDeleted {
+		t.Errorf("the session that a turn used is %s", state(used))
+	}
+
+	gone := undo(second.ID)
+	if err := l.DeleteSession(t.Context(), who, gone); err != nil {
+		t.Fatal(err)
+	}
+	fourth := l.ask(who, hub.NewTurn{Parent: second.ID, Input: input("Go on"), Source: "test"})
+	marked, err := l.Turn(t.Context(), who, second.ID)
+	if err != nil || fourth.Session == gone || fourth.Session == first.Session || marked.UndoneTo().Session != fourth.Session {
+		t.Errorf("%+v %+v %v", fourth, marked.Marks, err)
+	}
+	if asked := v.asked(7); !strings.HasSuffix(asked, "|one") || strings.Contains(asked, "Everything is lost") {
+		t.Errorf("the model was asked %s", asked)
+	}
+	if c, err := l.Conversation(t.Context(), who, first.Conversation); err != nil || c.Session != first.Session {
+		t.Errorf("the conversation has the session %s, and not %s: %v", c.Session, first.Session, err)
+	}
+}
+
+// TestForksAfterAnUndo has a conversation whose last turn was undone go on, as a fork, with the state from before that turn.
+func TestForksAfterAnUndo(t *testing.T) {
+	t.Parallel()
+	l, _, who := newTalk(t, calls(python("c1", "remember one")), words("First."), calls(python("c2", "remember two")), words("Second."), calls(python("c3", "remember three")), words("Third."))
+	first := l.ask(who, hub.NewTurn{Input: input("Go on"), Source: "test"})
+	second := l.ask(who, hub.NewTurn{Conversation: first.Conversation, Input: input("Go on"), Source: "test"})
+	if _, err := l.UndoTurns(t.Context(), who, second.ID, second.ID); err != nil {
+		t.Fatal(err)
+	}
+	has := func(turn string, state hub.ForkState, want string) {
+		t.Helper()
+		c, err := l.ForkConversation(t.Context(), who, first.Conversation, hub.NewFork{Turn: turn, State: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last, err := l.LastTurn(t.Context(), who, c.ID); err != nil || last.UndoneTo() != nil {
+			t.Errorf("the copy has the marks %+v: %v", last.Marks, err)
+		}
+		if got, _ := l.run(who, c.Session, "recall"); fmt.Sprint(got) != want {
+			t.Errorf("it has %q, not %s", got, want)
+		}
+	}
+	has(second.ID, hub.StateThen, "[one]")
+	third := l.ask(who, hub.NewTurn{Parent: second.ID, Input: input("Go on"), Source: "test"})
+	has(second.ID, hub.StateThen, "[one]")
+	has(second.ID, hub.StateNow, "[one three]")
+	has(third.ID, hub.StateThen, "[one three]")
+	has(first.ID, hub.StateThen, "[one]")
+}
+
 // TestStepsThatRanAgain marks the answers that were written before a step of theirs, or one above, ran again.
 func TestStepsThatRanAgain(t *testing.T) {
 	t.Parallel()
-	l, _, who := newTalk(t, calls(python("c1", "remember one")), words("First."), words("Second."), words("Third."))
+	l, _, who := newTalk(t, calls(python("c1", "remember one")), words("First."), words("Second."), words("Third."), words("Elsewhere."))
 	first := l.ask(who, hub.NewTurn{Input: input("Go on"), Source: "test"})
 	second := l.ask(who, hub.NewTurn{Conversation: first.Conversation, Input: input("Go on"), Source: "test"})
+	other, err := l.CreateSession(t.Context(), who, hub.NewSession{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := l.ask(who, hub.NewTurn{Parent: first.ID, Session: other.ID, Input: input("Go on"), Source: "test"})
 	_, done := l.run(who, first.Session, "remember two")
 	all, err := l.Executions(t.Context(), who, hub.ExecutionFilter{Session: first.Session}, hub.Page{})
 	if err != nil || len(all.Items) != 2 {
@@ -80,6 +187,15 @@ func TestStepsThatRanAgain(t *testing.T) {
 	if got := fmt.Sprint(outdated()); got != "[true true false]" {
 		t.Errorf("outdated are %s", got)
 	}
+	if branch, err := l.Branch(t.Context(), who, elsewhere.ID); err != nil || fmt.Sprint(hub.Outdated(branch)) != "[true false]" {
+		t.Errorf("with a turn of another session, outdated are %v %v", hub.Outdated(branch), err)
+	}
+	_, err = l.NoteRerun(t.Context(), who, first.ID, 1, all.Items[1].ID)
+	fails(t, err, "turn_invalid") // a step itself
+	blind := who
+	blind.Scopes = []auth.Action{auth.ConversationsWrite}
+	_, err = l.NoteRerun(t.Context(), blind, first.ID, 1, again)
+	fails(t, err, "forbidden")
 	for step, execution := range map[int]string{0: again, 2: again, 1001: ""} {
 		_, err = l.NoteRerun(t.Context(), who, first.ID, step, execution)
 		fails(t, err, "execution_not_found")

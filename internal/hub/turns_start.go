@@ -365,11 +365,13 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	if n.NoPython && n.Session == "" && len(n.Files) == 0 {
 		return nil
 	}
-	id := n.Session
-	if undone := parent.UndoneTo(); id == "" && undone != nil {
-		id = undone.Session
+	id, marked := n.Session, Turn{}
+	if id == "" {
+		var err error
+		if id, marked, err = h.sessionAfter(ctx, c, parent); err != nil {
+			return err
+		}
 	}
-	id = cmp.Or(id, c.Session)
 	if id != "" {
 		row, err := h.row(ctx, p.who, id)
 		switch {
@@ -388,6 +390,9 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 			return nil
 		case n.Session != "" || problem.Of(err).Kind != problem.NotFound:
 			return err
+		}
+		if marked.ID != "" {
+			return h.replaceUndone(ctx, p, n, marked)
 		}
 		p.notices = append(p.notices, "The session of this conversation was deleted; the turn has a new one.")
 		p.spec.Fresh = true
