@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -19,10 +20,16 @@ var noSuchFile = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?:No such file or directory: ['"]|No files found that match the pattern ")([^'"\n]+)['"]|No such file or directory \(os error 2\)[^:\n]*: ([^\n]+)`)
 })
 
-// missingFileHint says what to add when an exception is about a file that the sandbox does not have and this machine has, in the folder in which the command was given or in the user's own; "" for
-// others. What the exception says is the code's: no more is looked at than whether there is such a name.
+// notFound are the exceptions of Python, DuckDB and Polars about a file that is not there.
+var notFound = []string{"FileNotFoundError", "IOException"}
+
+// missingFileHint says what to add when an exception is about a file that the sandbox does not have and this machine has, in the folder in which the command was given or below it; "" for others. What the
+// exception says is the code's, which may be hostile: no more is looked at than whether there is such a file, and a hidden one, as keys and settings are, is never proposed.
 func missingFileHint(e kernel.Error) string {
 	const longest = 400 // bytes
+	if !slices.Contains(notFound, e.Name[strings.LastIndexByte(e.Name, '.')+1:]) {
+		return ""
+	}
 	found := noSuchFile().FindStringSubmatch(e.Value[:min(len(e.Value), 4<<10)])
 	if found == nil {
 		return ""
@@ -32,24 +39,24 @@ func missingFileHint(e kernel.Error) string {
 	if name == "" || len(name) > longest || strings.IndexFunc(name, odd) >= 0 {
 		return ""
 	}
-	given, opened := name, ""
-	switch home, err := os.UserHomeDir(); {
-	case filepath.IsLocal(name):
-		given, _, _ = strings.Cut(filepath.ToSlash(filepath.Clean(name)), "/") // the folder, so that the code finds the file where it looks
-	default:
-		whole, wrong := filepath.Abs(name)
-		if err != nil || wrong != nil || !isBelow(home, whole) {
-			return ""
-		}
-		opened = filepath.Base(name)
-	}
-	if _, err := os.Stat(name); err != nil {
+	whole, err := filepath.Abs(name)
+	here, wrong := os.Getwd()
+	if err != nil || wrong != nil || !isBelow(here, whole) || isHidden(here, whole) {
 		return ""
 	}
-	if opened != "" {
-		return lang.Sprintf("%s is on this machine and not in the sandbox: add -f %s, and open %s", name, quoted(given), opened)
+	if info, err := os.Stat(whole); err != nil || !info.Mode().IsRegular() && !info.IsDir() {
+		return ""
 	}
-	return lang.Sprintf("%s is on this machine and not in the sandbox: add -f %s", name, quoted(given))
+	if base := filepath.Base(whole); filepath.Clean(name) != base {
+		return lang.Sprintf("%s is on this machine and not in the sandbox: add -f %s, and open %s", name, quoted(name), base)
+	}
+	return lang.Sprintf("%s is on this machine and not in the sandbox: add -f %s", name, quoted(name))
+}
+
+// isHidden says whether a path below a folder has a part there that begins with a dot.
+func isHidden(folder, path string) bool {
+	rel, err := filepath.Rel(folder, path)
+	return err != nil || slices.ContainsFunc(strings.Split(filepath.ToSlash(rel), "/"), func(part string) bool { return strings.HasPrefix(part, ".") })
 }
 
 // isBelow says whether a path is in a folder or below it.

@@ -27,27 +27,45 @@ func TestMissingFilesOfThisMachine(t *testing.T) {
 	}
 	t.Setenv("HOME", home)
 	t.Chdir(work)
-	whole := filepath.Join(home, "above.csv")
+	if err := os.Mkdir(filepath.Join(work, ".ssh"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{".env", ".ssh/id_rsa"} {
+		if err := os.WriteFile(filepath.Join(work, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for value, want := range map[string]string{
-		"[Errno 2] No such file or directory: 'sales.csv'":             "sales.csv is on this machine and not in the sandbox: add -f sales.csv",
-		"[Errno 2] No such file or directory: './sales.csv'":           "add -f sales.csv",
-		"[Errno 2] No such file or directory: 'the data/x.csv'":        "add -f 'the data'",
-		"[Errno 2] No such file or directory: '" + whole + "'":         "add -f " + whole + ", and open above.csv",
-		"[Errno 2] No such file or directory: '../above.csv'":          "add -f ../above.csv, and open above.csv",
-		"No such file or directory (os error 2): sales.csv":            "add -f sales.csv", // Polars
-		`IO Error: No files found that match the pattern "sales.csv"`:  "add -f sales.csv", // DuckDB
-		"[Errno 2] No such file or directory: 'none.csv'":              "",
-		"[Errno 2] No such file or directory: '/etc/passwd'":           "", // of others
-		"[Errno 2] No such file or directory: '../../../etc/hostname'": "",
-		"[Errno 2] No such file or directory: 'sales.csv\x1b[0m'":      "",
-		"[Errno 2] No such file or directory: ''":                      "",
-		"another exception about sales.csv":                            "",
+		"[Errno 2] No such file or directory: 'sales.csv'":                                "sales.csv is on this machine and not in the sandbox: add -f sales.csv",
+		"[Errno 2] No such file or directory: './sales.csv'":                              "add -f ./sales.csv",
+		"[Errno 2] No such file or directory: 'the data/x.csv'":                           "add -f 'the data/x.csv', and open x.csv",
+		"[Errno 2] No such file or directory: 'the data'":                                 "add -f 'the data'",
+		"[Errno 2] No such file or directory: '" + filepath.Join(work, "sales.csv") + "'": "add -f " + filepath.Join(work, "sales.csv") + ", and open sales.csv",
+		"No such file or directory (os error 2): sales.csv":                               "add -f sales.csv", // Polars
+		`IO Error: No files found that match the pattern "sales.csv"`:                     "add -f sales.csv", // DuckDB
+		"[Errno 2] No such file or directory: 'none.csv'":                                 "",
+		"[Errno 2] No such file or directory: '../above.csv'":                             "", // it could be anything of the user's
+		"[Errno 2] No such file or directory: '/etc/passwd'":                              "",
+		"[Errno 2] No such file or directory: '.env'":                                     "",
+		"[Errno 2] No such file or directory: '.ssh/id_rsa'":                              "",
+		"[Errno 2] No such file or directory: 'the data/../.ssh/id_rsa'":                  "",
+		"[Errno 2] No such file or directory: 'sales.csv\x1b[0m'":                         "",
+		"[Errno 2] No such file or directory: ''":                                         "",
+		"another exception about sales.csv":                                               "",
 	} {
 		r := run(t, &scripted{events: failing("FileNotFoundError", value)}, nil, "run", "-c", "x")
 		_, hint, said := strings.Cut(r.err, "Hint: ")
 		if said != (want != "") || !strings.Contains(hint, want) {
 			t.Errorf("%q: %q", value, r.err)
 		}
+	}
+	lie := failing("Exception", "No such file or directory: 'sales.csv'")
+	if r := run(t, &scripted{events: lie}, nil, "run", "-c", "x"); strings.Contains(r.err, "Hint") {
+		t.Errorf("of another exception: %s", r.err)
+	}
+	missing := failing("FileNotFoundError", "[Errno 2] No such file or directory: 'sales.csv'")
+	if r := run(t, &scripted{events: missing}, nil, "run", "--json", "-c", "x"); strings.Contains(r.out+r.err, "on this machine") {
+		t.Errorf("a program is told of files of this machine: %s", r.out)
 	}
 }
 

@@ -105,9 +105,6 @@ func (v *runView) unread(err error) {
 }
 
 func (v *runView) event(e kernel.Event) error {
-	if failure, ok := e.(kernel.Error); ok {
-		e = withLocalHint(failure)
-	}
 	if v.cell != nil {
 		v.cell.Add(e)
 	}
@@ -160,7 +157,7 @@ func (v *runView) show(e kernel.Event) error {
 			if _, tty := terminal.Descriptor(v.p.Err); tty && !v.whole && len(e.Traceback) > 0 {
 				e.Traceback = []string{interpreter.ReduceTraceback(e.Traceback)} // %tb shows all of it
 			}
-			err = writeTraceback(v.p.Err, e)
+			err = writeTraceback(v.p.Err, withLocalHint(e)) // not for programs that read JSON, nor into notebooks: it is about this machine
 		}
 	}
 	return err
