@@ -20,7 +20,9 @@ func TestFromOutside(t *testing.T) {
 	}
 	s.cfg.Serve.TLSCert = "cert.pem"
 	got := s.fromOutside([]net.Addr{at("0.0.0.0")})
-	if len(got) > 4 || slices.ContainsFunc(got, func(a string) bool {
+	own, err := net.InterfaceAddrs()
+	reachable := slices.ContainsFunc(own, func(a net.Addr) bool { n, ok := a.(*net.IPNet); return ok && n.IP.IsGlobalUnicast() })
+	if err != nil || len(got) > 4 || len(got) == 0 && reachable || slices.ContainsFunc(got, func(a string) bool {
 		return !strings.HasPrefix(a, "https://") || !strings.HasSuffix(a, ":8700") || strings.Contains(a, "0.0.0.0") || strings.Contains(a, "127.0.0.1")
 	}) {
 		t.Errorf("of all addresses: %q", got)
