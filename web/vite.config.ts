@@ -25,6 +25,7 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     cssCodeSplit: false,
     reportCompressedSize: false,
+    license: { fileName: 'licenses.txt' }, // of the packages in the page, for THIRD_PARTY_NOTICES
     rollupOptions: {
       output: {
         entryFileNames: 'assets/[name].js',

@@ -19,6 +19,7 @@ export default defineConfig(({ mode }) => ({
             `dist/assets/frame/plotly-${part}.js`,
           )
         }
+        copyFileSync('node_modules/plotly.js-cartesian-dist-min/LICENSE', 'dist/assets/frame/licenses-plotly.txt')
       },
     },
   ],
@@ -27,6 +28,7 @@ export default defineConfig(({ mode }) => ({
     outDir: 'dist/assets/frame',
     emptyOutDir: false,
     reportCompressedSize: false,
+    license: { fileName: `licenses-${mode === 'vega' ? 'vega' : 'frame'}.txt` },
     lib: {
       entry: mode === 'vega' ? 'src/frame/vega.ts' : 'src/frame/main.ts',
       name: mode === 'vega' ? 'coveVegaBundle' : 'coveFrame',

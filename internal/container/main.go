@@ -84,6 +84,9 @@ func create(ctx context.Context) (err error) {
 // cove is where it is in the image.
 const cove = "usr/local/bin/cove"
 
+// notices is the folder with the licences of what the program contains.
+const notices = "usr/share/doc/cove"
+
 // platform is what the image of one architecture is made of.
 type platform struct {
 	arch   string
@@ -118,12 +121,16 @@ func (m maker) platform(ctx context.Context, arch string) (platform, error) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), m.Program(ctx, arch, to)); err != nil {
 		return p, err
 	}
+	docs := filepath.Join(root, notices)
+	if err := errors.Join(os.MkdirAll(docs, 0o755), gobuild.WriteNotices(ctx, arch, filepath.Join(docs, gobuild.Notices))); err != nil {
+		return p, err
+	}
 	if !m.ahead || !native {
-		return p, add("cove", cove)
+		return p, add("cove", cove, notices)
 	}
 	if err := m.makeAhead(ctx, root, filepath.Join(dir, "data")); err != nil {
 		return p, fmt.Errorf("make the Python environment and the warm interpreter: %w", err)
 	}
 	// What changes least comes first: a new cove leaves the layer of the environment as it is.
-	return p, errors.Join(add("environment", aheadFolder[1:]+"/pyenv", uv), add("cove", cove), add("template", aheadFolder[1:]+"/templates"))
+	return p, errors.Join(add("environment", aheadFolder[1:]+"/pyenv", uv), add("cove", cove, notices), add("template", aheadFolder[1:]+"/templates"))
 }

@@ -25,7 +25,10 @@ func (r *release) programs(ctx context.Context) error {
 	if _, err := os.Stat(own); err != nil {
 		return fmt.Errorf("a release is made on one of %v, because the program writes its own manual: %w", architectures(), err)
 	}
-	for _, stage := range r.stages {
+	for arch, stage := range r.stages {
+		if err := gobuild.WriteNotices(ctx, arch, filepath.Join(stage, gobuild.Notices)); err != nil {
+			return err
+		}
 		if err := writeManual(ctx, own, stage); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func fakeStage(t *testing.T, dir, name string) string {
 	t.Helper()
 	stage := filepath.Join(dir, name)
 	for path, text := range map[string]string{
-		"cove": "#!/bin/sh\necho cove 1.2.3 linux\n", "LICENSE": "licence", "README.md": "read me",
+		"cove": "#!/bin/sh\necho cove 1.2.3 linux\n", "LICENSE": "licence", "README.md": "read me", gobuild.Notices: "notices",
 		"man/cove.1": ".TH COVE", "completions/cove.bash": "bash", "completions/_cove": "zsh", "completions/cove.fish": "fish",
 	} {
 		path = filepath.Join(stage, path)
