@@ -151,7 +151,7 @@ lint: ## Check the style with golangci-lint, built at the version that .ci/lint.
 	.ci/check lint
 
 check: ## Check go.mod, the format, the style, and that each new commit builds by itself, as CI does
-	for check in tidy format lint shell commits; do .ci/check $$check || exit 1; done
+	for check in tidy format lint shell vulnerabilities commits; do .ci/check $$check || exit 1; done
 
 fmt: ## Format the Go code
 	gofmt -w $$(git ls-files '*.go')
