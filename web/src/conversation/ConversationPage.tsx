@@ -25,7 +25,7 @@ import { LinkBar } from './LinkBar'
 import { outdatedOf, undoneOf } from './marks'
 import { Queue } from './Queue'
 import { Rollback, savedAs, tellerOf } from './Rollback'
-import { adopt, StepsContext } from './reruns'
+import { StepsContext } from './reruns'
 import { TurnItem } from './Turn'
 import { branchThrough, isTry, versionsOf } from './tree'
 import { Undone } from './Undone'
@@ -115,11 +115,14 @@ export function ConversationPage({ id }: { id: string }) {
       },
       fork: (turn: Turn) => void forkConversation(turn, title, w).then((made) => made && navigate(`/c/${made.id}`)),
       back: (turn: Turn) => void goBack(turn, branch, w),
-      anew: (turn: Turn) =>
-        void answerAnew(turn, branch, session ?? '', w).then(
-          (asked) => setSearch({ turn: asked.id }),
-          (error) => complain(error),
-        ),
+      anew: async (turn: Turn) => {
+        try {
+          const asked = await answerAnew(turn, branch, session ?? '', w)
+          if (asked) setSearch({ turn: asked.id })
+        } catch (error) {
+          complain(error)
+        }
+      },
       show: (turn: string) => setSearch({ turn }),
     }),
     [branch, session, navigate, setSearch, title, toEnd, w],
@@ -148,7 +151,6 @@ export function ConversationPage({ id }: { id: string }) {
 
   const outdated = useMemo(() => outdatedOf(branch), [branch])
   const undone = useMemo(() => undoneOf(branch), [branch])
-  useEffect(() => void adopt(branch), [branch])
 
   const failed = turns.error ?? conversation.error
   const visible = branch.slice(-shown)

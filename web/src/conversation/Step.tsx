@@ -34,7 +34,7 @@ import { EditStep } from './EditStep'
 import { Elapsed } from './Elapsed'
 import { isStaleStep } from './marks'
 import { isUnfolded, unfold } from './memory'
-import { forget, interrupt, programsBefore, type Rerun, runSteps, StepsContext, useRerun, useStale } from './reruns'
+import { forget, interrupt, notedOf, programsBefore, type Rerun, runSteps, StepsContext, useRerun } from './reruns'
 import { Said } from './Said'
 import css from './step.module.css'
 
@@ -185,8 +185,9 @@ export const Step = memo(
     const theme = useTheme()
     const { step, attempts, said } = group
     const place = use(StepsContext)
-    const rerun = useRerun(id)
-    const stale = useStale(id, place.ids) || isStaleStep(place.turns, id.slice(0, id.lastIndexOf('/')), step.number)
+    const ran = useRerun(place.turns, id)
+    const rerun = ran === 'gone' ? null : ran
+    const stale = isStaleStep(place.turns, id.slice(0, id.lastIndexOf('/')), step.number)
     const again = useMemo(
       () => (rerun?.execution ? executionLive(rerun.execution, true, rerun.code) : null),
       [rerun?.execution, rerun?.code],
@@ -238,8 +239,12 @@ export const Step = memo(
             { id: 'edit', label: w.turn.editCode, icon: <Pencil size={14} aria-hidden />, act: edit },
           ]
         : []),
-      ...(running ? [{ id: 'stop', label: w.notebook.interrupt, act: () => void interrupt(id) }] : []),
-      ...(rerun && !running ? [{ id: 'was', label: w.turn.asItWas, act: () => forget(id) }] : []),
+      ...(running
+        ? [{ id: 'stop', label: w.notebook.interrupt, act: () => void interrupt(rerun?.execution ?? '') }]
+        : []),
+      ...(!running && notedOf(place.turns, id)
+        ? [{ id: 'was', label: w.turn.asItWas, act: () => void forget(id) }]
+        : []),
       ...(live ? [] : [{ id: 'check', label: w.checks.check, icon: <ListChecks size={14} aria-hidden />, act: check }]),
       {
         id: 'copy',
@@ -303,6 +308,7 @@ export const Step = memo(
           </div>
           {open && (
             <div className={css.body}>
+              {ran === 'gone' && <p className={css.note}>{w.turn.ranGone}</p>}
               {attempts.map((a, i) => (
                 <Fragment key={a.number}>
                   <details className={css.attempt}>

@@ -197,6 +197,19 @@ export const en = {
     staleFiles: 'made before a step was changed',
     anew: 'Answer again from here',
     anewState: 'The new answer starts with a copy of the current variables and files.',
+    anewing: 'Preparing…',
+    anewHere:
+      'This server cannot copy variables and files. The new answer would use, and may change, the ones of this version.',
+    anewGo: 'Answer again',
+    quoted: 'With the steps that were changed',
+    quoteTitle: 'Steps that were changed and run again since this question was answered:',
+    quoteChanged: 'Changed and run again:',
+    quoteBefore: 'Run before, unchanged:',
+    quoteWrote: 'It wrote:',
+    quoteNothing: 'It wrote nothing.',
+    quoteFiles: 'Files that it created or changed:',
+    quoteCut: (n: number) => `[cut: ${n} more characters]`,
+    quoteLeft: (n: number) => (n === 1 ? '[1 more step is left out]' : `[${n} more steps are left out]`),
     noPoint:
       'No state from before that question was kept. This version continues with the current variables and files.',
     noPointNew:
@@ -238,6 +251,7 @@ export const en = {
     ranAgain: 'Re-run',
     runAgain: 'Run again',
     editCode: 'Edit and run',
+    ranGone: 'The result of the re-run was deleted. This is the original.',
     asItWas: 'Show the original',
     copyCode: 'Copy the code',
     stepActions: 'Actions for this step',
