@@ -54,6 +54,9 @@ await check('output appears as it is printed, and a reload in the middle loses n
 })
 
 /** Waits until those who do not see the page have heard something. */
+const focusedName = (page) =>
+  page.evaluate(() => document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? '')
+
 const said = (page, text) =>
   until(async () => (await page.locator('p[role=status]').allInnerTexts()).includes(text), `it is said: ${text}`)
 
@@ -92,6 +95,10 @@ await check('a question is edited into a branch with its own state, and a turn i
   for (const at of ['at once', 'after a reload']) {
     await line.getByText('as they were before this question').waitFor()
     expect((await page.locator('[data-turn][data-undone]').count()) === 1, `${at}: which turn was undone is not shown`)
+    if (at === 'at once') {
+      await said(page, 'Variables and files are as they were before this question.')
+      expect((await focusedName(page)) === 'Undo this', `the focus is at ${await focusedName(page)}`)
+    }
     await picture(page, `undone-${at.replaceAll(' ', '-')}`)
     await page.reload()
   }
@@ -104,8 +111,11 @@ await check('a question is edited into a branch with its own state, and a turn i
   await until(async () => (await page.getByText('It ran.').count()) === 3, 'the third answer')
   await page.getByRole('button', { name: 'Undo this turn' }).last().click()
   await page.getByRole('dialog').getByRole('button', { name: 'Undo', exact: true }).click()
-  await line.last().getByRole('button', { name: 'Undo this', exact: true }).click()
+  await until(async () => (await focusedName(page)) === 'Undo this', 'the focus is at the way back')
+  await page.keyboard.press('Enter')
   await until(async () => (await line.count()) === 1, 'the last turn counts again')
+  await said(page, 'The next question continues with the variables and files from after the last answer.')
+  await until(async () => (await focusedName(page)) === 'Undo this turn', 'the focus is where it began')
 })
 
 await check('a turn that is undone is not lost', {}, async (page) => {

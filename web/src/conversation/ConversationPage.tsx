@@ -28,7 +28,7 @@ import { Rollback, savedAs, tellerOf } from './Rollback'
 import { StepsContext } from './reruns'
 import { TurnItem } from './Turn'
 import { branchThrough, isTry, versionsOf } from './tree'
-import { Undone } from './Undone'
+import { Undone, useUndoFocus } from './Undone'
 import { useBottom } from './useBottom'
 
 const Notebook = lazy(() => import('../notebook/Notebook'))
@@ -101,6 +101,7 @@ export function ConversationPage({ id }: { id: string }) {
   const onApproval = useCallback((to: Approval) => void setApproval(id, to), [id])
   const onUp = useCallback(() => last && !current && setEditing(last.id), [last, current])
 
+  const setMoved = useUndoFocus(last)
   const actions = useMemo(
     () => ({
       again: async (turn: Turn, text: string) => {
@@ -114,7 +115,17 @@ export function ConversationPage({ id }: { id: string }) {
         }
       },
       fork: (turn: Turn) => void forkConversation(turn, title, w).then((made) => made && navigate(`/c/${made.id}`)),
-      back: (turn: Turn) => void goBack(turn, branch, w),
+      back: async (turn: Turn) => {
+        const later = branch.length - branch.findIndex((t) => t.id === turn.id)
+        if (!last || !(await goBack(turn, branch, w))) return
+        setSaid(w.turn.undone(later))
+        setMoved({ turn: last.id, undone: true })
+      },
+      redo: async (turn: Turn) => {
+        if (!(await goOnAfter(turn))) return
+        setSaid(w.turn.redone)
+        setMoved({ turn: turn.id, undone: false })
+      },
       anew: async (turn: Turn) => {
         try {
           const asked = await answerAnew(turn, branch, session ?? '', w)
@@ -125,7 +136,7 @@ export function ConversationPage({ id }: { id: string }) {
       },
       show: (turn: string) => setSearch({ turn }),
     }),
-    [branch, session, navigate, setSearch, title, toEnd, w],
+    [branch, last, session, navigate, setSearch, setMoved, title, toEnd, w],
   )
 
   const escaped = useRef(0)
@@ -232,7 +243,7 @@ export function ConversationPage({ id }: { id: string }) {
                         <Undone
                           turn={t}
                           questions={branch.indexOf(t) - branch.findIndex((b) => b.id === t.undone?.from) + 1}
-                          onRedo={t === last && !current ? () => void goOnAfter(t) : undefined}
+                          onRedo={t === last && !current ? () => void actions.redo(t) : undefined}
                         />
                       )}
                       {t.id === lastCopied && <ForkedFrom origin={conversation.data?.origin} />}

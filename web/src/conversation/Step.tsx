@@ -17,7 +17,7 @@ import {
 import { Fragment, lazy, memo, type ReactNode, Suspense, use, useMemo, useRef, useState } from 'react'
 import { Findings } from '../checks/Findings'
 import type { ExecutionView } from '../events/execution'
-import { type Group, isFigure } from '../events/group'
+import { type Group, isFigure, noticesIn } from '../events/group'
 import { executionLive, useLive } from '../events/live'
 import { nameOf } from '../events/names'
 import type { StepView } from '../events/turn'
@@ -203,6 +203,7 @@ export const Step = memo(
     const figures = open ? [] : shown.items.filter(isFigure)
     const state = rerun ? rerunState(rerun, again?.view ?? null, w) : stateOf(group, live, w)
     const code = rerun?.code ?? step.code
+    const notices = noticesIn(group)
     const name = nameOf(code, w.turn.names) || w.turn.step(step.number)
     const may = !live && !place.busy && !!place.session
     const running = rerun?.state === 'running' || rerun?.state === 'waiting'
@@ -284,12 +285,16 @@ export const Step = memo(
               type="button"
               className={css.line}
               aria-expanded={open}
+              aria-keyshortcuts={
+                preferences().letters ? `j k o ${may && !running ? 'e r ' : ''}${live ? '' : '.'}`.trim() : undefined
+              }
               data-step
               onKeyDown={onKey}
               onClick={() => fold(!open)}
             >
               <ChevronRight size={15} className={css.arrow} aria-hidden />
               <bdi className={css.name}>{name}</bdi>
+              {!open && notices > 0 && <span className={css.notices}>{w.turn.notices(notices)}</span>}
               <span className={css.state}>
                 {stale && !running ? w.turn.stale : state.text}
                 {stale && !running ? <History size={15} aria-hidden /> : state.icon}

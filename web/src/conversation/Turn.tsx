@@ -215,7 +215,15 @@ export const TurnItem = memo(function TurnItem({
   const stopped = turn.state === 'canceled' || failure?.code === 'canceled' || failure?.code === 'turn_canceled'
   const address = turn.session ? (path: string) => fileAddress(turn.session ?? '', path) : null
   return (
-    <article ref={box} id={turn.id} className={css.turn} data-turn data-undone={undone || undefined} tabIndex={-1}>
+    <article
+      ref={box}
+      id={turn.id}
+      className={css.turn}
+      data-turn
+      data-undone={undone || undefined}
+      aria-keyshortcuts="Alt+ArrowUp Alt+ArrowDown"
+      tabIndex={-1}
+    >
       <Asked
         turn={turn}
         versions={versions.split(' ')}
@@ -275,7 +283,7 @@ export const TurnItem = memo(function TurnItem({
               <GitFork size={15} aria-hidden />
             </IconButton>
             {turn.session && !turn.origin && (
-              <IconButton small label={w.turn.back} disabled={busy} onClick={() => actions.back(turn)}>
+              <IconButton small label={w.turn.back} data-back disabled={busy} onClick={() => actions.back(turn)}>
                 <CornerUpLeft size={15} aria-hidden />
               </IconButton>
             )}

@@ -193,6 +193,7 @@ export const en = {
         ? 'Variables and files are as they were before this question.'
         : `Variables and files are as they were before these ${n} questions.`,
     redo: 'Undo this',
+    redone: 'The next question continues with the variables and files from after the last answer.',
     staleAnswer: 'Written before a step was changed.',
     staleFiles: 'made before a step was changed',
     anew: 'Answer again from here',
@@ -248,6 +249,7 @@ export const en = {
     unfold: 'Show code and output',
     fold: 'Fold',
     stale: 'Out of date (an earlier step was re-run)',
+    notices: (n: number) => (n === 1 ? '1 notice' : `${n} notices`),
     ranAgain: 'Re-run',
     runAgain: 'Run again',
     editCode: 'Edit and run',
