@@ -25,18 +25,20 @@ const sessionOf = (r: Mark, t: Marked) => r.session || t.session || ''
 /** Where the steps of a turn ran. A copy in a fork of a conversation has what ran in the session that it was asked in, too. */
 const sessionsOf = (t: Marked) => [t.session || '', ...(t.origin?.session ? [t.origin.session] : [])]
 
-/** The turns of a branch whose answers were written before a step of theirs, or of a turn above, ran again in their session. */
+/** The turns of a branch whose answers were written before a step of theirs, which is shown as it ran again, or one of a turn above, in their session. */
 export function outdatedOf(branch: readonly Marked[]): Set<string> {
   const out = new Set<string>()
   const last = new Map<string, number>()
   for (const t of branch) {
     for (const r of t.reruns ?? []) last.set(sessionOf(r, t), Math.max(last.get(sessionOf(r, t)) ?? 0, when(r.at)))
-    if (sessionsOf(t).some((s) => (last.get(s) ?? 0) > ended(t))) out.add(t.id)
+    const above = sessionsOf(t).map((s) => last.get(s) ?? 0)
+    const own = (t.reruns ?? []).map((r) => when(r.at))
+    if (Math.max(...above, ...own) > ended(t)) out.add(t.id)
   }
   return out
 }
 
-/** Whether a step of a turn ran before one above it ran again in its session. */
+/** Whether a step of a turn ran before one above it ran again: of the same turn, or of another in their session. */
 export function isStaleStep(branch: readonly Marked[], turn: string, step: number): boolean {
   const place = branch.findIndex((t) => t.id === turn)
   const own = branch[place]
@@ -44,11 +46,10 @@ export function isStaleStep(branch: readonly Marked[], turn: string, step: numbe
   const again = own.reruns?.find((r) => r.step === step)
   const ran = again ? when(again.at) : ended(own)
   const where = again ? [sessionOf(again, own)] : sessionsOf(own)
+  const reaches = (r: Mark, t: Marked) => (!again && t === own) || where.includes(sessionOf(r, t))
   return branch
     .slice(0, place + 1)
-    .some((t) =>
-      t.reruns?.some((r) => when(r.at) > ran && (t.id !== turn || r.step < step) && where.includes(sessionOf(r, t))),
-    )
+    .some((t) => t.reruns?.some((r) => when(r.at) > ran && (t !== own || r.step < step) && reaches(r, t)))
 }
 
 /** The turns of a branch that were taken back: from one to the turn that says so. */
