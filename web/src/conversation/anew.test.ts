@@ -64,7 +64,10 @@ describe('a new answer', () => {
   beforeEach(() => {
     vi.clearAllMocks()
     vi.mocked(turnLive).mockReturnValue({
-      view: { parts: [], state: 'answered' },
+      view: {
+        parts: [{ kind: 'step', step: { number: 1, state: 'ok', code: 'secret = 1', items: [], files: [] } }],
+        state: 'answered',
+      },
       loaded: true,
       link: { link: 'over' },
       subscribe: () => () => {},
@@ -76,7 +79,9 @@ describe('a new answer', () => {
     expect(await answerAnew(turn, [turn], 's', en)).toEqual({ id: 'new' })
     const [question, , more] = vi.mocked(askQuestion).mock.calls[0] ?? []
     expect(question?.text.startsWith('Why?\n\n> [cove] ')).toBe(true)
+    expect(question?.text).toContain('\n> secret = 1\n')
     expect(more).toMatchObject({ session: 'fork', first: true })
+    expect(more?.instructions).not.toContain('secret')
   })
   it('does not run in the session of the present one when it cannot have its own', async () => {
     fails('quota_sessions', 403)

@@ -126,7 +126,7 @@ it('keeps what it runs itself until the server has noted it, and nothing after t
   await calm()
   expect(last()).toMatchObject({ execution: 'e4', state: 'ok' })
   noted()
-  await running
+  await act(() => running)
   await calm()
   expect(last()).toBeNull()
   const [kept] = queries.getQueryData<Turn[]>(['turns', 'c']) ?? []

@@ -2,6 +2,7 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: the grid has the focus and names the active cell
 // biome-ignore-all lint/a11y/useAriaPropsSupportedByRole: a gridcell and a rowheader can be selected
 import { type ReactNode, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react'
+import { modKey } from '../parts/keys'
 import { edgesOf, useColumns, useSeen } from './columns'
 import { GridHead } from './GridHead'
 import { GridTools } from './GridTools'
@@ -127,6 +128,7 @@ export function GridView({ view, note, name = '', label = words().table, full = 
         aria-busy={view.asking}
         data-asking={view.asking || undefined}
         aria-multiselectable
+        aria-keyshortcuts={`${modKey}+A ${modKey}+C`}
         aria-activedescendant={focus ? `${own}${focus.row}-${focus.column}` : undefined}
         tabIndex={0}
         onCopy={out.onCopy}
