@@ -294,10 +294,8 @@ func pageModel(_ int, r modeltest.Request) modeltest.Turn {
 			results++
 		}
 	}
-	if len(messages) > 0 && messages[0]["role"] == "system" {
-		if told := fmt.Sprint(messages[0]["content"]); strings.Contains(told, "Changed and run again by the user:\n```\nx = 48") && strings.Contains(told, "x is 48") {
-			return modeltest.Say("The steps have 48 now.")
-		}
+	if strings.Contains(question, "> Changed and run again:\n> ```\n> x = 48") && strings.Contains(question, "> x is 48") {
+		return modeltest.Say("The steps have 48 now.")
 	}
 	if _, text, ok := strings.Cut(question, "say: "); ok {
 		return modeltest.Say(text)

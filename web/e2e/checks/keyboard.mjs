@@ -1,7 +1,7 @@
 // The keyboard alone: the main path from the sign-in to a file that is saved, with what has the focus to be seen at each stop.
 import { readFileSync } from 'node:fs'
 import { check, env, expect, picture, sleep, until } from '../kit.mjs'
-import { answered } from '../people.mjs'
+import { answered, ask, audit, unfold } from '../people.mjs'
 
 /** What has the focus, and whether that is seen: it, or the box around it, has an outline or a shadow that nothing like it has which is not in focus. */
 const focused = (page) =>
@@ -101,4 +101,95 @@ await check('the keyboard alone: sign in, upload, ask, unfold, download', { sign
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
   await until(async () => /^regions\.csv/.test((await focused(page))?.name ?? ''), 'the focus is where it was')
+})
+
+/** What of the controls in sight, with the rings that they have in focus, is cut off by a box around them. */
+const cutOff = (page) =>
+  page.evaluate(() => {
+    const out = []
+    for (const e of document.querySelectorAll(
+      'main button, main a, main summary, main input, main textarea, main select',
+    )) {
+      if (!e.checkVisibility({ visibilityProperty: true }) || e.disabled || e.closest('[role=grid]')) continue
+      e.focus()
+      e.scrollIntoView({ block: 'center' })
+      if (document.activeElement !== e) continue
+      const s = getComputedStyle(e)
+      const ring = s.outlineStyle === 'none' ? 0 : parseFloat(s.outlineWidth) + parseFloat(s.outlineOffset)
+      const r = e.getBoundingClientRect()
+      if (!r.width) continue
+      const grow = Math.max(0, ring)
+      const box = { left: r.left - grow, right: r.right + grow, top: r.top - grow, bottom: r.bottom + grow }
+      for (let p = e.parentElement; p && p !== document.body; p = p.parentElement) {
+        const c = getComputedStyle(p)
+        const paints = c.contentVisibility === 'auto' || /paint|strict|content/.test(c.contain)
+        const b = p.getBoundingClientRect()
+        const [left, top] = [b.left + p.clientLeft, b.top + p.clientTop]
+        const cut = []
+        if (paints || c.overflowX !== 'visible') cut.push(left - box.left, box.right - (left + p.clientWidth))
+        // What scrolls can be brought into sight.
+        if (paints || /hidden|clip/.test(c.overflowY)) cut.push(top - box.top, box.bottom - (top + p.clientHeight))
+        const most = Math.max(0, ...cut)
+        if (most > 0.6) {
+          const name = e.getAttribute('aria-label') ?? e.textContent.trim().slice(0, 40)
+          out.push(
+            `${most.toFixed(1)} px of ${e.tagName.toLowerCase()} “${name}” by ${p.tagName.toLowerCase()}.${p.className}`,
+          )
+          break
+        }
+      }
+    }
+    return out
+  })
+
+await check('focus rings and the grounds of buttons are whole, in both themes', {}, async (page) => {
+  await page.locator('input[type=file]').first().setInputFiles(env('COVE_SALES'))
+  await page.getByText('sales.csv').first().waitFor()
+  await ask(page, 'Which region grew fastest?')
+  await answered(page, 'Overseas grew fastest')
+  await unfold(page)
+  for (const [colorScheme, width] of [
+    ['light', 1280],
+    ['dark', 1280],
+    ['light', 390],
+  ]) {
+    await page.emulateMedia({ colorScheme })
+    await page.setViewportSize({ width, height: 860 })
+    await page.keyboard.press('Shift') // a keyboard is at work: what has the focus shows a ring
+    const cut = await cutOff(page)
+    expect(!cut.length, `${colorScheme}, ${width}: ${cut.join('; ')}`)
+    const step = page.locator('[data-step]').first()
+    await step.focus()
+    await page.keyboard.press('ArrowDown')
+    await step.scrollIntoViewIfNeeded()
+    await picture(page, `ring-${colorScheme}-${width}`)
+    const actions = page.getByRole('button', { name: 'Actions for this step' }).first()
+    if (width > 700) await actions.hover()
+    await picture(page, `hover-${colorScheme}-${width}`)
+  }
+})
+
+await check('keys that do something are declared where they do it', {}, async (page) => {
+  await ask(page, 'run: 1')
+  await answered(page, 'It ran.')
+  const declared = await page.evaluate(() =>
+    Object.fromEntries(
+      [...document.querySelectorAll('[aria-keyshortcuts]')].map((e) => [
+        e.getAttribute('aria-keyshortcuts'),
+        e.getAttribute('aria-label') ?? e.textContent.trim().slice(0, 20),
+      ]),
+    ),
+  )
+  for (const keys of [
+    'Control+K',
+    'Control+Shift+O',
+    '/',
+    '[',
+    ']',
+    'Alt+ArrowUp Alt+ArrowDown',
+    'Enter Control+Enter',
+    'j k o e r .',
+  ])
+    expect(declared[keys] !== undefined, `${keys} is declared nowhere: ${JSON.stringify(declared)}`)
+  await audit(page, 'a conversation with declared keys')
 })

@@ -246,9 +246,117 @@ await check('answers, figures and files that a changed step makes old are marked
   await answered(page, 'The steps have 48 now.')
   await page.getByRole('img', { name: 'Version 2 of 2' }).waitFor()
   expect((await old.count()) === 1, 'the first answer alone is old')
+  // What the model got of the change is with the question, folded.
+  const quote = page.locator('details', { hasText: 'With the steps that were changed' })
+  expect(!(await quote.getByText('x = 48').isVisible()), 'the quote is unfolded')
+  await quote.locator('summary').click()
+  await quote.getByText('x = 48').waitFor()
   await picture(page, 'answered-anew')
   await first.focus()
   await page.keyboard.press('.')
   await page.getByRole('menuitem', { name: 'Show the original' }).click()
   await until(async () => !(await old.count()), 'nothing is old any more')
+})
+
+/** Edits the first step and runs it. */
+async function rerun(page, code) {
+  const step = page.locator('[data-step]').first()
+  const editor = page.getByRole('textbox', { name: 'Code of this step' })
+  await until(async () => {
+    await step.focus()
+    await page.keyboard.press('e')
+    return editor.waitFor({ timeout: 3000 }).then(
+      () => true,
+      () => false,
+    )
+  }, 'the code of the step is open')
+  await editor.press('Control+a')
+  await page.keyboard.insertText(code)
+  await page.keyboard.press('Control+Enter')
+}
+
+await check(
+  'a step that runs again is the same in every window, whatever their clocks say',
+  {},
+  async (page, context) => {
+    // The clock of the first window is a year ahead.
+    await page.addInitScript(() => {
+      const real = Date.now
+      Date.now = () => real() + 365 * 86_400_000
+    })
+    await page.reload()
+    await ask(page, "run: x = 1\nprint('x is', x)")
+    await answered(page, 'It ran.')
+    await rerun(page, `x = 2\nprint('x is', x, flush=True)\n${waits()}`)
+    await page.getByText('x is 2').waitFor()
+    // A window that opens while it runs follows it to its end.
+    const other = await context.newPage()
+    await other.goto(page.url())
+    const line = other.locator('[data-step]').first()
+    await line.getByText('Running').waitFor()
+    await wrote(other, 'x is 2')
+    await goOn(page)
+    await line.getByText('Re-run').waitFor()
+    await page.locator('[data-step]').first().getByText('Re-run').waitFor()
+    await other.getByText('Written before a step was changed.').waitFor()
+    // What is asked afterwards is not old.
+    await ask(page, "run: print('now', x)")
+    await until(async () => (await page.getByText('It ran.').count()) === 2, 'the second answer')
+    await wrote(page, 'now 2')
+    const stale = page.getByText('Out of date (an earlier step was re-run)')
+    expect(!(await stale.count()), 'a step is called old that ran after the change')
+    await picture(page, 'rerun-clock')
+    // Removed in one window, it is removed in the other.
+    await line.focus()
+    await other.keyboard.press('.')
+    await other.getByRole('menuitem', { name: 'Show the original' }).click()
+    await page.getByText('x is 1').waitFor()
+    await page.getByText('Written before a step was changed.').waitFor({ state: 'detached' })
+    await other.close()
+  },
+)
+
+await check('a step whose new result was deleted is shown as it was', {}, async (page) => {
+  await ask(page, "run: x = 1\nprint('x is', x)")
+  await answered(page, 'It ran.')
+  await rerun(page, "x = 2\nprint('x is', x)")
+  await page.getByText('x is 2').waitFor()
+  await page.getByText('Written before a step was changed.').waitFor()
+  let asked = 0
+  await page.route('**/api/v1/executions/*', (route) => {
+    asked++
+    return route.fulfill({
+      status: 404,
+      contentType: 'application/problem+json',
+      body: '{"code":"execution_not_found"}',
+    })
+  })
+  await page.reload()
+  await page.getByText('Written before a step was changed.').waitFor()
+  await wrote(page, 'x is 1')
+  await page.getByText('The result of the re-run was deleted. This is the original.').waitFor()
+  const step = page.locator('[data-step]').first()
+  for (let i = 0; i < 4; i++) await step.click()
+  expect(asked === 1, `it was asked for ${asked} times`)
+  await picture(page, 'rerun-gone')
+  await step.focus()
+  await page.keyboard.press('.')
+  await page.getByRole('menuitem', { name: 'Show the original' }).click()
+  await page.getByText('The result of the re-run was deleted.').waitFor({ state: 'detached' })
+})
+
+await check('notices of a folded step are counted on its line', {}, async (page) => {
+  await page.evaluate(() => localStorage.setItem('cove.preferences', JSON.stringify({ checks: true })))
+  await page.reload()
+  const loop = 'for _, row in df.iterrows():\n    total += row["a"]'
+  await ask(page, `run: import pandas as pd\ndf = pd.DataFrame({"a": range(50)})\ntotal = 0\n${loop}\nprint(total)`)
+  await answered(page, 'It ran.')
+  const step = page.locator('[data-step]').first()
+  const count = step.getByText(/^\d+ notices?$/)
+  if ((await step.getAttribute('aria-expanded')) === 'true') await step.click()
+  await count.waitFor()
+  await picture(page, 'notices-folded')
+  await step.click()
+  await page.getByRole('region', { name: 'Code check' }).waitFor()
+  expect(!(await count.count()), 'they are seen, and counted as well')
 })

@@ -68,7 +68,8 @@ await check(
     const head = grid.getByRole('columnheader').nth(3)
     const wide = async () => (await head.boundingBox()).width
     const before = await wide()
-    const edge = await head.getByRole('separator').boundingBox()
+    const named = (await head.getByRole('button').innerText()).trim()
+    const edge = await head.getByRole('separator', { name: `Width of ${named}` }).boundingBox()
     await page.mouse.move(edge.x + 4, edge.y + 10)
     await page.mouse.down()
     await page.mouse.move(edge.x + 104, edge.y + 10, { steps: 4 })

@@ -30,11 +30,12 @@ export const useConversations = () =>
     getNextPageParam: (page) => page.next,
   })
 
-export const useConversation = (id: string) =>
-  useQuery({
-    queryKey: ['conversation', id],
-    queryFn: () => data(client.GET('/conversations/{conversation}', { params: { path: { conversation: id } } })),
-  })
+export const conversationQuery = (id: string) => ({
+  queryKey: ['conversation', id],
+  queryFn: () => data(client.GET('/conversations/{conversation}', { params: { path: { conversation: id } } })),
+})
+
+export const useConversation = (id: string) => useQuery(conversationQuery(id))
 
 export const useTurns = (id: string) =>
   useQuery({

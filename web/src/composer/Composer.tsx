@@ -4,8 +4,8 @@ import { useModels } from '../api/queries'
 import { onAbout } from '../panels/about'
 import { IconButton, toast } from '../parts'
 import { bytes, plainName } from '../parts/format'
-import { isComposing } from '../parts/keys'
-import { isSend } from '../shell/preferences'
+import { isComposing, modKey } from '../parts/keys'
+import { isSend, usePreferences } from '../shell/preferences'
 import { useWords } from '../words'
 import { type Attachment, attach, clear, useAttachments } from './attachments'
 import { Chips } from './Chips'
@@ -62,6 +62,7 @@ export const Composer = memo(function Composer({
   ref,
 }: Props) {
   const w = useWords()
+  const { sendKey } = usePreferences()
   const area = useRef<HTMLTextAreaElement>(null)
   const picker = useRef<HTMLInputElement>(null)
   const [empty, setEmpty] = useState(true)
@@ -230,6 +231,7 @@ export const Composer = memo(function Composer({
           <IconButton
             type="submit"
             label={busy ? w.composer.queue : w.composer.send}
+            aria-keyshortcuts={sendKey === 'enter' ? `Enter ${modKey}+Enter` : `${modKey}+Enter`}
             className={css.go}
             disabled={!ready}
           >

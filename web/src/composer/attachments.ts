@@ -4,6 +4,7 @@ import { asProblem } from '../api/problem'
 import { queries } from '../api/queries'
 import { storeFile, type Upload } from '../api/upload'
 import { explain } from '../words/problems'
+import { firstRows, RowCounter } from './table'
 
 export interface Attachment {
   key: string
@@ -79,10 +80,12 @@ const read = (part: Blob) =>
 function decode(bytes: ArrayBuffer, whole: boolean): string {
   const all = new Uint8Array(bytes)
   const part = whole ? all : all.subarray(0, all.lastIndexOf(10) + 1 || all.length)
+  // In a single long line the last character may be cut in two: a stream would wait for the rest of it.
+  const how = { stream: !whole }
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(part)
+    return new TextDecoder('utf-8', { fatal: true }).decode(part, how)
   } catch {
-    return new TextDecoder('gb18030').decode(part)
+    return new TextDecoder('gb18030').decode(part, how)
   }
 }
 
@@ -104,40 +107,29 @@ export interface TableHead {
 
 const noTable: TableHead = { head: [], moreColumns: 0, rows: 0, numbers: [], texts: [] }
 
-async function countRows(file: File): Promise<number> {
+async function countRows(file: File, sign: string): Promise<number> {
   if (file.size > mostCounted) return 0
-  let lines = 0
-  let last = 10
+  const counter = new RowCounter(sign)
   for (let at = 0; at < file.size; at += 1 << 20)
-    for (const byte of new Uint8Array(await read(file.slice(at, at + (1 << 20))))) {
-      if (byte === 10) lines++
-      last = byte
-    }
-  return Math.max(0, lines + (last === 10 ? 0 : 1) - 1)
+    counter.add(new Uint8Array(await read(file.slice(at, at + (1 << 20)))))
+  return Math.max(0, counter.rows - 1)
 }
 
 /** The first rows of a table that is text, cell by cell, and how much more there is. */
 export async function headOf(file: File): Promise<TableHead> {
   if (!/\.(csv|tsv|txt)$/i.test(file.name)) return noTable
-  const text = decode(await read(file.slice(0, headBytes)), file.size <= headBytes)
-  const lines = text.split(/\r?\n/).filter(Boolean).slice(0, 4)
-  const sign = ['\t', ';', ','].find((s) => lines[0]?.includes(s))
+  const text = decode(await read(file.slice(0, headBytes)), file.size <= headBytes).replace(/^\ufeff/, '')
+  const line = text.split(/\r?\n/).find(Boolean)
+  const sign = ['\t', ';', ','].find((s) => line?.includes(s))
   if (!sign) return noTable
-  const all = lines.map((line) =>
-    line.split(sign).map((cell) =>
-      cell
-        .replace(/^\ufeff?"?|"$/g, '')
-        .trim()
-        .slice(0, 24),
-    ),
-  )
+  const all = firstRows(text, sign, 4).map((row) => row.map((cell) => cell.replace(/\s+/g, ' ').trim().slice(0, 24)))
   const [names = [], ...rows] = all
   const isNumber = (c: number) => rows.length > 0 && rows.every((r) => /^-?[\d.,]+%?$/.test(r[c] ?? ''))
   const known = names.map((name, c) => ({ name, number: isNumber(c) })).filter(({ name }) => name)
   return {
     head: all.map((r) => r.slice(0, shownColumns)),
     moreColumns: Math.max(0, names.length - shownColumns),
-    rows: await countRows(file),
+    rows: await countRows(file, sign),
     numbers: known.filter((k) => k.number).map((k) => k.name),
     texts: known.filter((k) => !k.number).map((k) => k.name),
   }

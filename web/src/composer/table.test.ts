@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { isComposing } from '../parts/keys'
 import { headOf } from './attachments'
-import { pastedTable } from './table'
+import { firstRows, pastedTable, RowCounter } from './table'
 
 describe('a pasted table', () => {
   it('comes from a spreadsheet', () => {
@@ -53,4 +53,50 @@ it('reads a table of GBK', async () => {
     ['地区', '收入'],
     ['北部', '1'],
   ])
+})
+
+it('takes a quoted cell for one, whatever is in it', async () => {
+  const text = 'name,"note"\n"Smith, J.","two\nlines, ""quoted"""\n\nEve,5" pipe\nlast,"never closed\n'
+  expect(firstRows(text, ',', 9)).toEqual([
+    ['name', 'note'],
+    ['Smith, J.', 'two\nlines, "quoted"'],
+    ['Eve', '5" pipe'],
+    ['last', '"never closed'],
+  ])
+  const { head, rows } = await headOf(new File(['a,b\n"1\n2\n3",x\n4,y\n'], 'x.csv'))
+  expect([head, rows]).toEqual([
+    [
+      ['a', 'b'],
+      ['1 2 3', 'x'],
+      ['4', 'y'],
+    ],
+    2,
+  ])
+})
+
+it('counts rows, not lines, in parts of any length', () => {
+  const count = (text: string, size: number, sign = ',') => {
+    const counter = new RowCounter(sign)
+    const bytes = new TextEncoder().encode(text)
+    for (let at = 0; at < bytes.length; at += size) counter.add(bytes.subarray(at, at + size))
+    return counter.rows
+  }
+  for (const [text, rows] of [
+    ['', 0],
+    ['a,b', 1],
+    ['a,b\r\n1,2\r\n', 2],
+    ['a,b\n\n\n1,2', 2],
+    ['a,b\n"x\n\ny","z\r\n"\n1,2\n', 3],
+    ['a,b\n"say ""hi""\nthere",2\n', 2],
+    ['a,b\n5" pipe,1\n6" pipe,2\n', 3],
+    ['a,b\n"never closed,1\n2,3\n', 3],
+  ] as const)
+    for (const size of [1, 3, 1000]) expect([text, count(text, size)]).toEqual([text, rows])
+})
+
+it('shows no half of a character where a long line is cut', async () => {
+  const [lead, trail] = [0xd6, 0xd0] // 中 in GB18030
+  const gb = new Uint8Array(20_000).map((_, i) => (i < 16_380 ? 120 : i === 16_380 ? 44 : i % 2 ? lead : trail))
+  const utf = new TextEncoder().encode(`${'x'.repeat(16_379)},${'中'.repeat(2000)}`)
+  for (const bytes of [gb, utf]) expect((await headOf(new File([bytes], 'x.csv'))).head[0]?.[1]).toBe('中')
 })

@@ -25,10 +25,10 @@ import { LinkBar } from './LinkBar'
 import { outdatedOf, undoneOf } from './marks'
 import { Queue } from './Queue'
 import { Rollback, savedAs, tellerOf } from './Rollback'
-import { adopt, StepsContext } from './reruns'
+import { StepsContext } from './reruns'
 import { TurnItem } from './Turn'
 import { branchThrough, isTry, versionsOf } from './tree'
-import { Undone } from './Undone'
+import { Undone, useUndoFocus } from './Undone'
 import { useBottom } from './useBottom'
 
 const Notebook = lazy(() => import('../notebook/Notebook'))
@@ -101,6 +101,7 @@ export function ConversationPage({ id }: { id: string }) {
   const onApproval = useCallback((to: Approval) => void setApproval(id, to), [id])
   const onUp = useCallback(() => last && !current && setEditing(last.id), [last, current])
 
+  const setMoved = useUndoFocus(last)
   const actions = useMemo(
     () => ({
       again: async (turn: Turn, text: string) => {
@@ -114,15 +115,28 @@ export function ConversationPage({ id }: { id: string }) {
         }
       },
       fork: (turn: Turn) => void forkConversation(turn, title, w).then((made) => made && navigate(`/c/${made.id}`)),
-      back: (turn: Turn) => void goBack(turn, branch, w),
-      anew: (turn: Turn) =>
-        void answerAnew(turn, branch, session ?? '', w).then(
-          (asked) => setSearch({ turn: asked.id }),
-          (error) => complain(error),
-        ),
+      back: async (turn: Turn) => {
+        const later = branch.length - branch.findIndex((t) => t.id === turn.id)
+        if (!last || !(await goBack(turn, branch, w))) return
+        setSaid(w.turn.undone(later))
+        setMoved({ turn: last.id, undone: true })
+      },
+      redo: async (turn: Turn) => {
+        if (!(await goOnAfter(turn))) return
+        setSaid(w.turn.redone)
+        setMoved({ turn: turn.id, undone: false })
+      },
+      anew: async (turn: Turn) => {
+        try {
+          const asked = await answerAnew(turn, branch, session ?? '', w)
+          if (asked) setSearch({ turn: asked.id })
+        } catch (error) {
+          complain(error)
+        }
+      },
       show: (turn: string) => setSearch({ turn }),
     }),
-    [branch, session, navigate, setSearch, title, toEnd, w],
+    [branch, last, session, navigate, setSearch, setMoved, title, toEnd, w],
   )
 
   const escaped = useRef(0)
@@ -148,7 +162,6 @@ export function ConversationPage({ id }: { id: string }) {
 
   const outdated = useMemo(() => outdatedOf(branch), [branch])
   const undone = useMemo(() => undoneOf(branch), [branch])
-  useEffect(() => void adopt(branch), [branch])
 
   const failed = turns.error ?? conversation.error
   const visible = branch.slice(-shown)
@@ -230,7 +243,7 @@ export function ConversationPage({ id }: { id: string }) {
                         <Undone
                           turn={t}
                           questions={branch.indexOf(t) - branch.findIndex((b) => b.id === t.undone?.from) + 1}
-                          onRedo={t === last && !current ? () => void goOnAfter(t) : undefined}
+                          onRedo={t === last && !current ? () => void actions.redo(t) : undefined}
                         />
                       )}
                       {t.id === lastCopied && <ForkedFrom origin={conversation.data?.origin} />}

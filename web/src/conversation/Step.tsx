@@ -17,7 +17,7 @@ import {
 import { Fragment, lazy, memo, type ReactNode, Suspense, use, useMemo, useRef, useState } from 'react'
 import { Findings } from '../checks/Findings'
 import type { ExecutionView } from '../events/execution'
-import { type Group, isFigure } from '../events/group'
+import { type Group, isFigure, noticesIn } from '../events/group'
 import { executionLive, useLive } from '../events/live'
 import { nameOf } from '../events/names'
 import type { StepView } from '../events/turn'
@@ -34,7 +34,7 @@ import { EditStep } from './EditStep'
 import { Elapsed } from './Elapsed'
 import { isStaleStep } from './marks'
 import { isUnfolded, unfold } from './memory'
-import { forget, interrupt, programsBefore, type Rerun, runSteps, StepsContext, useRerun, useStale } from './reruns'
+import { forget, interrupt, notedOf, programsBefore, type Rerun, runSteps, StepsContext, useRerun } from './reruns'
 import { Said } from './Said'
 import css from './step.module.css'
 
@@ -185,8 +185,9 @@ export const Step = memo(
     const theme = useTheme()
     const { step, attempts, said } = group
     const place = use(StepsContext)
-    const rerun = useRerun(id)
-    const stale = useStale(id, place.ids) || isStaleStep(place.turns, id.slice(0, id.lastIndexOf('/')), step.number)
+    const ran = useRerun(place.turns, id)
+    const rerun = ran === 'gone' ? null : ran
+    const stale = isStaleStep(place.turns, id.slice(0, id.lastIndexOf('/')), step.number)
     const again = useMemo(
       () => (rerun?.execution ? executionLive(rerun.execution, true, rerun.code) : null),
       [rerun?.execution, rerun?.code],
@@ -202,6 +203,7 @@ export const Step = memo(
     const figures = open ? [] : shown.items.filter(isFigure)
     const state = rerun ? rerunState(rerun, again?.view ?? null, w) : stateOf(group, live, w)
     const code = rerun?.code ?? step.code
+    const notices = noticesIn(group)
     const name = nameOf(code, w.turn.names) || w.turn.step(step.number)
     const may = !live && !place.busy && !!place.session
     const running = rerun?.state === 'running' || rerun?.state === 'waiting'
@@ -238,8 +240,12 @@ export const Step = memo(
             { id: 'edit', label: w.turn.editCode, icon: <Pencil size={14} aria-hidden />, act: edit },
           ]
         : []),
-      ...(running ? [{ id: 'stop', label: w.notebook.interrupt, act: () => void interrupt(id) }] : []),
-      ...(rerun && !running ? [{ id: 'was', label: w.turn.asItWas, act: () => forget(id) }] : []),
+      ...(running
+        ? [{ id: 'stop', label: w.notebook.interrupt, act: () => void interrupt(rerun?.execution ?? '') }]
+        : []),
+      ...(!running && notedOf(place.turns, id)
+        ? [{ id: 'was', label: w.turn.asItWas, act: () => void forget(id) }]
+        : []),
       ...(live ? [] : [{ id: 'check', label: w.checks.check, icon: <ListChecks size={14} aria-hidden />, act: check }]),
       {
         id: 'copy',
@@ -279,12 +285,16 @@ export const Step = memo(
               type="button"
               className={css.line}
               aria-expanded={open}
+              aria-keyshortcuts={
+                preferences().letters ? `j k o ${may && !running ? 'e r ' : ''}${live ? '' : '.'}`.trim() : undefined
+              }
               data-step
               onKeyDown={onKey}
               onClick={() => fold(!open)}
             >
               <ChevronRight size={15} className={css.arrow} aria-hidden />
               <bdi className={css.name}>{name}</bdi>
+              {!open && notices > 0 && <span className={css.notices}>{w.turn.notices(notices)}</span>}
               <span className={css.state}>
                 {stale && !running ? w.turn.stale : state.text}
                 {stale && !running ? <History size={15} aria-hidden /> : state.icon}
@@ -303,6 +313,7 @@ export const Step = memo(
           </div>
           {open && (
             <div className={css.body}>
+              {ran === 'gone' && <p className={css.note}>{w.turn.ranGone}</p>}
               {attempts.map((a, i) => (
                 <Fragment key={a.number}>
                   <details className={css.attempt}>

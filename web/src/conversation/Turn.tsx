@@ -13,8 +13,11 @@ import { isComposing } from '../parts/keys'
 import { isSend } from '../shell/preferences'
 import { useWords, type Words } from '../words'
 import { Ending } from './Ending'
+import { Quote } from './Quote'
+import { splitQuote } from './quote'
 import { Rate } from './Rate'
 import { LastFailed } from './Said'
+import { StaleAnswer } from './StaleAnswer'
 import { Status } from './Status'
 import { Made } from './Step'
 import css from './turn.module.css'
@@ -24,7 +27,7 @@ export interface TurnActions {
   again: (turn: Turn, text: string) => void
   back: (turn: Turn) => void
   /** Answers once more, with the steps as they are now. */
-  anew: (turn: Turn) => void
+  anew: (turn: Turn) => Promise<void>
   fork: (turn: Turn) => void
   show: (turn: string) => void
 }
@@ -47,6 +50,7 @@ function Asked({
   const w = useWords()
   const area = useRef<HTMLTextAreaElement>(null)
   const files = turn.files ?? []
+  const { question, quote } = splitQuote(turn.prompt)
   const at = versions.indexOf(turn.id)
   const before = versions[at - 1]
   const after = versions[at + 1]
@@ -54,7 +58,7 @@ function Asked({
     const text = area.current?.value.trim()
     if (!text) return
     onEdit(false)
-    actions.again(turn, text)
+    actions.again(turn, text + quote)
   }
   if (editing)
     return (
@@ -68,7 +72,7 @@ function Asked({
         <textarea
           ref={area}
           aria-label={w.turn.edit}
-          defaultValue={turn.prompt}
+          defaultValue={question}
           rows={2}
           // biome-ignore lint/a11y/noAutofocus: the person asked to edit it
           autoFocus
@@ -95,7 +99,8 @@ function Asked({
     <div className={css.asked}>
       <div className={css.question}>
         <h2 className={css.hidden}>{w.turn.you}</h2>
-        <p dir="auto">{turn.prompt}</p>
+        <p dir="auto">{question}</p>
+        <Quote text={quote} />
         {files.length > 0 && (
           <ul className={css.sent}>
             {files.map((f) => (
@@ -210,7 +215,15 @@ export const TurnItem = memo(function TurnItem({
   const stopped = turn.state === 'canceled' || failure?.code === 'canceled' || failure?.code === 'turn_canceled'
   const address = turn.session ? (path: string) => fileAddress(turn.session ?? '', path) : null
   return (
-    <article ref={box} id={turn.id} className={css.turn} data-turn data-undone={undone || undefined} tabIndex={-1}>
+    <article
+      ref={box}
+      id={turn.id}
+      className={css.turn}
+      data-turn
+      data-undone={undone || undefined}
+      aria-keyshortcuts="Alt+ArrowUp Alt+ArrowDown"
+      tabIndex={-1}
+    >
       <Asked
         turn={turn}
         versions={versions.split(' ')}
@@ -224,14 +237,7 @@ export const TurnItem = memo(function TurnItem({
           <Work blocks={work} turn={turn.id} live={!over} />
         </SessionTables>
         {answer && <LastFailed view={view} />}
-        {answer && over && outdated && (
-          <p className={css.warned}>
-            {w.turn.staleAnswer}
-            <button type="button" disabled={busy} onClick={() => actions.anew(turn)}>
-              {w.turn.anew}
-            </button>
-          </p>
-        )}
+        {answer && over && outdated && <StaleAnswer busy={busy} onAnew={() => actions.anew(turn)} />}
         {answer && (
           <div className={css.answer}>
             <Markdown
@@ -277,7 +283,7 @@ export const TurnItem = memo(function TurnItem({
               <GitFork size={15} aria-hidden />
             </IconButton>
             {turn.session && !turn.origin && (
-              <IconButton small label={w.turn.back} disabled={busy} onClick={() => actions.back(turn)}>
+              <IconButton small label={w.turn.back} data-back disabled={busy} onClick={() => actions.back(turn)}>
                 <CornerUpLeft size={15} aria-hidden />
               </IconButton>
             )}

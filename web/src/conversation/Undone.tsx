@@ -1,3 +1,4 @@
+import { useEffect, useState } from 'react'
 import type { Turn } from '../api/client'
 import { useWords } from '../words'
 import css from './conversation.module.css'
@@ -23,4 +24,22 @@ export function Undone({
       )}
     </p>
   )
+}
+
+/** Moves the focus on when the last turn of a branch is shown as undone, or no more: to the way back from that. It stays where it is when it has left for elsewhere. */
+export function useUndoFocus(last: Pick<Turn, 'id' | 'undone'> | undefined) {
+  const [moved, setMoved] = useState<{ turn: string; undone: boolean } | null>(null)
+  useEffect(() => {
+    if (!moved || last?.id !== moved.turn || !!last.undone !== moved.undone) return
+    setMoved(null)
+    const at = document.activeElement
+    if (at && at !== document.body && !at.closest('[data-turn], [data-undone-to]')) return
+    const turn = document.getElementById(moved.turn)
+    const next = moved.undone
+      ? turn?.nextElementSibling?.querySelector<HTMLElement>('button')
+      : turn?.querySelector<HTMLElement>('[data-back]')
+    const to = next ?? turn
+    to?.focus()
+  }, [moved, last])
+  return setMoved
 }

@@ -138,28 +138,32 @@ export async function askAgain(turn: Turn, text: string, w: Words): Promise<Turn
 }
 
 /** Has what follows the end of a branch go on with the variables and files from before a turn of it. */
-export async function goBack(turn: Turn, branch: readonly Turn[], w: Words) {
+export async function goBack(turn: Turn, branch: readonly Turn[], w: Words): Promise<boolean> {
   const last = branch.at(-1)
-  if (!last) return
+  if (!last) return false
   const later = branch.length - branch.findIndex((t) => t.id === turn.id)
   const yes = await ask({ title: w.turn.backTitle, text: w.turn.backText(later), go: w.turn.backGo })
-  if (yes === null) return
+  if (yes === null) return false
   try {
     keepTurn(
       await data(client.PUT('/turns/{turn}/undone', { params: { path: { turn: last.id } }, body: { from: turn.id } })),
     )
+    return true
   } catch (error) {
     complain(error)
+    return false
   }
 }
 
-/** Takes goBack back. */
-export async function goOnAfter(last: Turn) {
+/** Takes goBack back. Both say whether it was done. */
+export async function goOnAfter(last: Turn): Promise<boolean> {
   try {
     await data(client.DELETE('/turns/{turn}/undone', { params: { path: { turn: last.id } } }))
     const { undone: _, ...rest } = last
     keepTurn(rest)
+    return true
   } catch (error) {
     complain(error)
+    return false
   }
 }

@@ -52,6 +52,12 @@ export function blocksOf(view: TurnView): { work: Block[]; answer: string } {
   return { work, answer }
 }
 
+/** How many notices are to be read in a step when it is unfolded: what the server said between its attempts, and what a look at its code found. */
+export function noticesIn({ step, said }: Pick<Group, 'step' | 'said'>): number {
+  const between = said.flat().filter((p) => p.kind === 'notice').length
+  return between + (step.findings ? step.findings.items.length + step.findings.notes.length : 0)
+}
+
 /** The last step of a turn, when it failed and nothing was run after it: an answer has no result of it. */
 export function lastFailed(work: readonly Block[]): StepView | null {
   const last = work.findLast((b) => b.kind === 'group')

@@ -5,13 +5,13 @@ import { Markdown, Outputs } from '../output'
 import { SessionTables } from '../panels/tables'
 import { Actions, IconButton } from '../parts'
 import { seconds } from '../parts/format'
-import { isComposing } from '../parts/keys'
+import { isComposing, modKey } from '../parts/keys'
 import { preferences, useTheme } from '../shell/preferences'
 import { useWords } from '../words'
 import type { Cell } from './cells'
 import { Editor } from './Editor'
 import { kernelOf } from './kernel'
-import { command } from './keys'
+import { command, declared } from './keys'
 import css from './notebook.module.css'
 import type { Act } from './useCells'
 
@@ -109,6 +109,7 @@ export const CellView = memo(function CellView(props: CellProps) {
       aria-label={n.cell(number)}
       // biome-ignore lint/a11y/noNoninteractiveTabindex: it has keys of its own
       tabIndex={0}
+      aria-keyshortcuts={declared(preferences().letters, modKey)}
       data-cell={cell.key}
       data-chosen={chosen || undefined}
       data-busy={busy || undefined}

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { type Cell, insert, merge, move, runnable, stale, turnInto } from './cells'
-import { command } from './keys'
+import { command, declared } from './keys'
 
 const run = (id: string) => ({ id, code: `# ${id}` })
 const keys = (cells: readonly Cell[]) => cells.map((c) => c.key).join('')
@@ -64,4 +64,23 @@ it('reads keys as Jupyter does', () => {
   expect(command(key('Enter', { ctrlKey: true }), '', false)).toBe('run')
   expect(command(key('c', { ctrlKey: true }), '', true)).toBeNull()
   expect(command(key('ArrowUp', { altKey: true }), '', true)).toBe('moveUp')
+})
+
+it('declares the keys of a cell that do something by themselves, and no others', () => {
+  const pressed = (name: string) => {
+    const parts = name.split('+')
+    const has = (mod: string) => parts.slice(0, -1).includes(mod)
+    return {
+      key: parts.at(-1) ?? '',
+      shiftKey: has('Shift'),
+      ctrlKey: has('Control'),
+      altKey: has('Alt'),
+      metaKey: has('Meta'),
+    }
+  }
+  for (const single of [true, false])
+    for (const name of declared(single, 'Control').split(' '))
+      expect([name, command(pressed(name), '', single)]).not.toContain(null)
+  expect(declared(true, 'Meta').split(' ')).toContain('j')
+  expect(declared(false, 'Meta').split(' ')).not.toContain('j')
 })

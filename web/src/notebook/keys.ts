@@ -37,6 +37,13 @@ const letters: Record<string, Command> = {
 }
 const twice: Record<string, Command> = { d: 'remove', i: 'stop', 0: 'restart' }
 
+/** The keys that do something by themselves, as aria-keyshortcuts names them. */
+export const declared = (single: boolean, mod: string) =>
+  [
+    `Enter Shift+Enter ${mod}+Enter Alt+Enter ArrowUp ArrowDown Alt+ArrowUp Alt+ArrowDown`,
+    ...(single ? Object.keys(letters) : []),
+  ].join(' ')
+
 /** What a key means; `before` is the key that was pressed a moment ago. Letters can be switched off. */
 export function command(e: Pressed, before: string, single: boolean): Command | null {
   const mod = e.ctrlKey || e.metaKey

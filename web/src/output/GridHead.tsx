@@ -6,7 +6,7 @@ import type { Columns } from './columns'
 import { ProfileCell } from './GridProfile'
 import css from './grid.module.css'
 import type { View } from './view'
-import { words } from './words'
+import { fill, plain, words } from './words'
 
 interface Props {
   view: View
@@ -45,17 +45,18 @@ export function GridHead({ view, columns, column: c, profiled, style, onSort }: 
         onKeyDown={onKey}
         title={name}
         aria-label={name ? undefined : w.indexColumn}
+        aria-keyshortcuts="Shift+ArrowLeft Shift+ArrowRight"
       >
         <span className={css.label}>{name}</span>
         {sorted !== 'none' && <Arrow size={12} aria-hidden />}
       </button>
       {profiled && c >= view.indexes && <ProfileCell known={view.profile(c)} kind={view.kinds[c] ?? 'text'} />}
-      <Edge columns={columns} column={c} />
+      <Edge columns={columns} column={c} label={fill(w.columnWidth, { name: plain(name, 100) || w.indexColumn })} />
     </div>
   )
 }
 
-function Edge({ columns, column }: { columns: Columns; column: number }) {
+function Edge({ columns, column, label }: { columns: Columns; column: number; label: string }) {
   const from = useRef<{ x: number; width: number } | null>(null)
   const onPointerDown = (e: PointerEvent<HTMLElement>) => {
     if (e.button !== 0) return
@@ -73,6 +74,7 @@ function Edge({ columns, column }: { columns: Columns; column: number }) {
     <div
       role="separator"
       aria-orientation="vertical"
+      aria-label={label}
       className={css.edge}
       onPointerDown={onPointerDown}
       onPointerMove={onPointerMove}

@@ -2,7 +2,8 @@
 // biome-ignore-all lint/a11y/useFocusableInteractive: the grid has the focus and names the active cell
 // biome-ignore-all lint/a11y/useAriaPropsSupportedByRole: a gridcell and a rowheader can be selected
 import { type ReactNode, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from 'react'
-import { useColumns, useSeen } from './columns'
+import { modKey } from '../parts/keys'
+import { edgesOf, useColumns, useSeen } from './columns'
 import { GridHead } from './GridHead'
 import { GridTools } from './GridTools'
 import css from './grid.module.css'
@@ -36,8 +37,7 @@ export function GridView({ view, note, name = '', label = words().table, full = 
   const grouping = useGrouping()
   const columns = useColumns(view, profiled, grouping)
   const { widths } = columns
-  const lefts = useMemo(() => widths.map((_, c) => widths.slice(0, c).reduce((a, b) => a + b, 0)), [widths])
-  const total = widths.reduce((a, b) => a + b, 0)
+  const { lefts, total } = useMemo(() => edgesOf(widths), [widths])
   const fixed = Math.min(lefts[indexes] ?? 0, 240)
   const { gap } = view
   const count = view.count + (gap !== null ? 1 : 0)
@@ -128,6 +128,7 @@ export function GridView({ view, note, name = '', label = words().table, full = 
         aria-busy={view.asking}
         data-asking={view.asking || undefined}
         aria-multiselectable
+        aria-keyshortcuts={`${modKey}+A ${modKey}+C`}
         aria-activedescendant={focus ? `${own}${focus.row}-${focus.column}` : undefined}
         tabIndex={0}
         onCopy={out.onCopy}

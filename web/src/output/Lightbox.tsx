@@ -68,7 +68,7 @@ export default function Lightbox({ figures, at, onMove, onClose }: Props) {
     <ModalOverlay className={css.overlay ?? ''} isOpen isDismissable onOpenChange={(open) => !open && onClose()}>
       <Modal className={css.modal ?? ''}>
         <Dialog ref={dialog} className={css.dialog ?? ''} aria-label={figure.alt}>
-          <div className={css.inside}>
+          <div className={css.inside} aria-keyshortcuts="ArrowLeft ArrowRight Plus - 0">
             <div className={css.bar}>
               <span className={css.count} aria-live="polite">
                 {fill(w.figureOf, { n: at + 1, all: figures.length })}

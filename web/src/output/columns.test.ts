@@ -1,6 +1,19 @@
+import { act, createElement } from 'react'
+import { createRoot } from 'react-dom/client'
 import { expect, it } from 'vitest'
-import { groups, lookAt, nothingSeen, numberText, type Seen, wide } from './columns'
-import { knownOf } from './view'
+import {
+  type Columns,
+  edgesOf,
+  groups,
+  lookAt,
+  nothingSeen,
+  numberText,
+  type Seen,
+  useColumns,
+  useSeen,
+  wide,
+} from './columns'
+import { knownOf, type View } from './view'
 
 const seenOf = (values: string[]): Seen => values.reduce((s, v) => lookAt(s, v, 'number'), nothingSeen)
 const shown = (values: string[], grouped = false) => values.map((v) => numberText(v, seenOf(values), grouped))
@@ -39,4 +52,49 @@ it('knows the most frequent value of a column of the kernel', () => {
   expect(of(1)).toMatchObject({ profile: { top: { part: 0 } } })
   expect(knownOf({ type: 'int64', bars: [1], edges: [0, 1] })).not.toHaveProperty('profile.top')
   expect(knownOf({ common: [null], looked_at: 'x' })).toMatchObject({ profile: { distinct: 0 } })
+})
+
+it('looks at each row of a table once, however often the grid renders', async () => {
+  Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true })
+  let reads = 0
+  const counting = (row: string[]) =>
+    new Proxy(row, {
+      get: (to, key) => {
+        if (typeof key === 'string' && /^\d+$/.test(key)) reads++
+        return Reflect.get(to, key)
+      },
+    })
+  const names = Array.from({ length: 50 }, (_, c) => `column ${c}`)
+  const rows = Array.from({ length: 300 }, (_, r) => counting(names.map((_, c) => String(r * c))))
+  const view = {
+    names,
+    kinds: names.map(() => 'number'),
+    indexes: 1,
+    total: { rows: 300, columns: 49 },
+    count: 300,
+    row: (i: number) => rows[i],
+  } as unknown as View
+  let columns: Columns | undefined
+  const Grid = ({ last }: { last: number; n: number }) => {
+    columns = useColumns(view, false, true)
+    useSeen(columns, 0, last)
+    return null
+  }
+  const root = createRoot(document.createElement('div'))
+  const render = (last: number, n: number) => act(async () => root.render(createElement(Grid, { last, n })))
+  await render(20, 0)
+  expect(reads).toBe(100 * names.length)
+  const widths = columns?.widths
+  for (let n = 1; n < 10; n++) await render(20, n)
+  expect(reads).toBe(100 * names.length)
+  expect(columns?.widths).toBe(widths)
+  // New rows in sight are looked at, and widen.
+  await render(299, 10)
+  expect(reads).toBe(300 * names.length)
+  expect(columns?.widths).not.toBe(widths)
+  await act(async () => root.unmount())
+})
+
+it('knows where each column begins', () => {
+  expect(edgesOf([10, 20, 30])).toEqual({ lefts: [0, 10, 30], total: 60 })
 })

@@ -96,9 +96,19 @@ interface Known {
   names: readonly string[]
   kinds: readonly Kind[]
   seen: readonly Seen[]
+  /** Rows that were looked at. Each is looked at once: what a grid costs goes by the cells of new rows. */
+  rows: WeakSet<readonly Value[]>
 }
 
 function look(known: Known, view: View, first: number, last: number): Known {
+  const fresh: (readonly Value[])[] = []
+  for (let i = first; i <= last; i++) {
+    const row = view.row(i)
+    if (!row || known.rows.has(row)) continue
+    known.rows.add(row)
+    fresh.push(row)
+  }
+  if (!fresh.length) return known
   const seen = [...known.seen]
   let changed = false
   const add = (c: number, value: Value) => {
@@ -107,22 +117,31 @@ function look(known: Known, view: View, first: number, last: number): Known {
     if (now !== before) changed = true
     seen[c] = now
   }
-  for (let i = first; i <= last; i++) {
-    const row = view.row(i)
-    if (row) for (let c = 0; c < view.names.length; c++) add(c, row[c] ?? null)
-  }
+  for (const row of fresh) for (let c = 0; c < view.names.length; c++) add(c, row[c] ?? null)
   return changed ? { ...known, seen } : known
 }
 
 function begin(view: View): Known {
   const { names, kinds, indexes, total } = view
-  const start: Known = { names, kinds, seen: names.map(() => nothingSeen) }
+  const start: Known = { names, kinds, seen: names.map(() => nothingSeen), rows: new WeakSet() }
   const known = look(start, view, 0, Math.min(view.count, 100) - 1)
   // The index of rows that are not here yet is as long as their number.
   const seen = known.seen.map((s, c) =>
     c < indexes && kinds[c] === 'number' ? { ...s, whole: Math.max(s.whole, String(total.rows).length) } : s,
   )
   return { ...known, seen }
+}
+
+const keyOf = (c: number, name: string) => `${c} ${name}`
+
+/** The left edge of each column, and the width of all. */
+export function edgesOf(widths: readonly number[]): { lefts: number[]; total: number } {
+  let total = 0
+  const lefts = widths.map((width) => {
+    total += width
+    return total - width
+  })
+  return { lefts, total }
 }
 
 /** The columns of a grid. `see` widens them by the rows that are in sight; a width that somebody drags stays. */
@@ -138,29 +157,41 @@ export function useColumns(view: View, profiled: boolean, grouping: boolean) {
     () => names.map((name, c) => c >= indexes && kinds[c] === 'number' && groups(name, known.seen[c] ?? nothingSeen)),
     [names, indexes, kinds, known],
   )
-  const grouped = large.map((is) => is && grouping)
-  const key = (c: number) => `${c} ${names[c]}`
-  const fits = (c: number) =>
-    Math.max(least, heads[c] ?? 0, wide(known.seen[c] ?? nothingSeen, kinds[c] ?? 'text', grouped[c] ?? false))
-  const widths = names.map((_, c) => {
-    const set = dragged.get(key(c))
-    if (set !== undefined) return set
-    const auto = kinds[c] === 'number' ? fits(c) : Math.min(mostText, fits(c))
-    return profiled && c >= indexes ? Math.max(136, auto) : auto
-  })
+  const fits = useMemo(
+    () =>
+      names.map((_, c) =>
+        Math.max(
+          least,
+          heads[c] ?? 0,
+          wide(known.seen[c] ?? nothingSeen, kinds[c] ?? 'text', grouping && (large[c] ?? false)),
+        ),
+      ),
+    [names, kinds, heads, known, large, grouping],
+  )
+  const widths = useMemo(
+    () =>
+      names.map((name, c) => {
+        const set = dragged.get(keyOf(c, name))
+        if (set !== undefined) return set
+        const auto = kinds[c] === 'number' ? (fits[c] ?? least) : Math.min(mostText, fits[c] ?? least)
+        return profiled && c >= indexes ? Math.max(136, auto) : auto
+      }),
+    [names, kinds, indexes, fits, dragged, profiled],
+  )
   const see = (from: number, to: number) => {
     const next = look(known, view, from, to)
     if (next !== known) setGrown(next)
   }
   const drag = (c: number, width: number) =>
-    setDragged(new Map(dragged).set(key(c), Math.round(Math.max(40, Math.min(1200, width)))))
+    setDragged(new Map(dragged).set(keyOf(c, names[c] ?? ''), Math.round(Math.max(40, Math.min(1200, width)))))
   const text = (c: number, value: string) => {
     const kind = kinds[c] ?? 'text'
     return kind === 'number' && c >= indexes && !missing(value)
-      ? numberText(value, known.seen[c] ?? nothingSeen, grouped[c] ?? false)
+      ? numberText(value, known.seen[c] ?? nothingSeen, grouping && (large[c] ?? false))
       : short(value, kind)
   }
-  return { widths, see, drag, fit: (c: number) => drag(c, fits(c)), text, hasLarge: large.includes(true) }
+  const hasLarge = useMemo(() => large.includes(true), [large])
+  return { widths, see, drag, fit: (c: number) => drag(c, fits[c] ?? least), text, hasLarge }
 }
 
 export type Columns = ReturnType<typeof useColumns>

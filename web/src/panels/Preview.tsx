@@ -83,10 +83,20 @@ export function PreviewDialog({ session, paths, path, onPath, onClose }: Props) 
               {seen.data && <span className={css.quiet}>{bytes(seen.data.size)}</span>}
               {paths.length > 1 && (
                 <>
-                  <IconButton label={w.preview.previous} disabled={!before} onClick={() => go(before)}>
+                  <IconButton
+                    label={w.preview.previous}
+                    aria-keyshortcuts="ArrowLeft"
+                    disabled={!before}
+                    onClick={() => go(before)}
+                  >
                     <ChevronLeft size={16} aria-hidden />
                   </IconButton>
-                  <IconButton label={w.preview.next} disabled={!after} onClick={() => go(after)}>
+                  <IconButton
+                    label={w.preview.next}
+                    aria-keyshortcuts="ArrowRight"
+                    disabled={!after}
+                    onClick={() => go(after)}
+                  >
                     <ChevronRight size={16} aria-hidden />
                   </IconButton>
                 </>

@@ -53,12 +53,17 @@ export function Actions({ label, actions, small, icon, className = '', tabIndex 
       if (!menu.current?.contains(target) && !button.current?.contains(target)) setOpen(false)
     }
     const moved = () => setOpen(false)
+    // A page that scrolls to what has got the focus says so a moment later, when the menu may be open and in its place.
+    const at = button.current?.getBoundingClientRect().top
+    const scrolled = (e: Event) => {
+      if (button.current?.getBoundingClientRect().top !== at) outside(e)
+    }
     document.addEventListener('pointerdown', outside)
-    document.addEventListener('scroll', outside, true)
+    document.addEventListener('scroll', scrolled, true)
     window.addEventListener('resize', moved)
     return () => {
       document.removeEventListener('pointerdown', outside)
-      document.removeEventListener('scroll', outside, true)
+      document.removeEventListener('scroll', scrolled, true)
       window.removeEventListener('resize', moved)
     }
   }, [open])

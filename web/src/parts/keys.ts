@@ -14,6 +14,9 @@ export const isMac = /Mac|iPhone|iPad/.test(navigator.platform)
 
 export const isMod = (e: { metaKey: boolean; ctrlKey: boolean }) => (isMac ? e.metaKey : e.ctrlKey)
 
+/** The same, as aria-keyshortcuts names it. */
+export const modKey = isMac ? 'Meta' : 'Control'
+
 export const modName = isMac ? '⌘' : 'Ctrl'
 
 /** Whether what has the focus takes letters. */

@@ -2,6 +2,8 @@ import { FileText } from 'lucide-react'
 import { memo, useMemo } from 'react'
 import type { Schemas } from '../api/client'
 import { Ending } from '../conversation/Ending'
+import { Quote } from '../conversation/Quote'
+import { splitQuote } from '../conversation/quote'
 import { LastFailed } from '../conversation/Said'
 import turnCss from '../conversation/turn.module.css'
 import { Work } from '../conversation/Work'
@@ -25,6 +27,7 @@ export function viewOf(turn: Pick<Shared, 'id' | 'events'>): TurnView {
 /** A question with its steps and its answer, to be read. */
 export const SharedTurn = memo(function SharedTurn({ turn }: { turn: Shared }) {
   const w = useWords()
+  const { question, quote } = splitQuote(turn.prompt)
   const view = useMemo(() => viewOf(turn), [turn])
   const { work, answer } = useMemo(() => blocksOf(view), [view])
   const said = answer || turn.answer
@@ -36,7 +39,8 @@ export const SharedTurn = memo(function SharedTurn({ turn }: { turn: Shared }) {
       <div className={`${turnCss.asked} ${css.asked}`}>
         <div className={turnCss.question}>
           <h2 className={turnCss.hidden}>{w.turn.you}</h2>
-          <p dir="auto">{turn.prompt}</p>
+          <p dir="auto">{question}</p>
+          <Quote text={quote} />
         </div>
       </div>
       <div className={turnCss.reply}>

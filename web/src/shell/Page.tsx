@@ -39,6 +39,7 @@ export function Page({
           <IconButton
             label={w.nav.open}
             aria-expanded={p.sidebar}
+            aria-keyshortcuts={p.letters ? '[' : undefined}
             className={p.sidebar ? css.onPhone : ''}
             onClick={() => prefer({ sidebar: true })}
             data-opener
@@ -54,7 +55,12 @@ export function Page({
           )}
           {actions}
           {panels && (
-            <IconButton label={w.nav.panels} aria-pressed={p.panels} onClick={() => prefer({ panels: !p.panels })}>
+            <IconButton
+              label={w.nav.panels}
+              aria-pressed={p.panels}
+              aria-keyshortcuts={p.letters ? ']' : undefined}
+              onClick={() => prefer({ panels: !p.panels })}
+            >
               <PanelRight size={18} aria-hidden />
             </IconButton>
           )}

@@ -16,7 +16,7 @@ import { Link, useLocation } from 'wouter'
 import { type Caller, client, data, once } from '../api/client'
 import { may, mayOpen } from '../pages/admin/rights'
 import { Actions, complain, IconButton, parts } from '../parts'
-import { modName } from '../parts/keys'
+import { modKey, modName } from '../parts/keys'
 import { useWords } from '../words'
 import { ConversationList } from './ConversationList'
 import { prefer, usePreferences } from './preferences'
@@ -55,12 +55,16 @@ export function Sidebar({
         <Link href="/" className={css.mark}>
           cove
         </Link>
-        <IconButton label={w.nav.close} onClick={() => prefer({ sidebar: false })}>
+        <IconButton
+          label={w.nav.close}
+          aria-keyshortcuts={p.letters ? '[' : undefined}
+          onClick={() => prefer({ sidebar: false })}
+        >
           <PanelLeft size={18} aria-hidden />
         </IconButton>
       </div>
       <div className={css.links}>
-        <Link href="/" className={css.link}>
+        <Link href="/" className={css.link} aria-keyshortcuts={`${modKey}+Shift+O`}>
           <SquarePen size={16} aria-hidden />
           {w.nav.new}
         </Link>
@@ -70,11 +74,17 @@ export function Sidebar({
         </button>
         {may(who, 'conversations:read') && (
           <div className={css.row}>
-            <Link href="/search" className={css.link}>
+            <Link href="/search" className={css.link} aria-keyshortcuts={p.letters ? '/' : undefined}>
               <Search size={16} aria-hidden />
               {w.nav.search}
             </Link>
-            <button type="button" className={css.hint} title={w.nav.palette} onClick={onPalette}>
+            <button
+              type="button"
+              className={css.hint}
+              title={w.nav.palette}
+              aria-keyshortcuts={`${modKey}+K`}
+              onClick={onPalette}
+            >
               <span className={parts.hidden}>{w.nav.palette}</span> <kbd>{modName} K</kbd>
             </button>
           </div>

@@ -1,16 +1,16 @@
-import { useInfiniteQuery } from '@tanstack/react-query'
+import { useInfiniteQuery, useQueries } from '@tanstack/react-query'
 import { Search as SearchIcon } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { Link, useSearchParams } from 'wouter'
-import { client, data, type Schemas } from '../../api/client'
+import { type Conversation, client, data, type Schemas } from '../../api/client'
 import { Problem } from '../../api/problem'
-import { titleOf, useConversation } from '../../api/queries'
+import { conversationQuery, queries, titleOf, useConversation } from '../../api/queries'
 import { Button, ProblemBox, parts } from '../../parts'
 import { moment } from '../../parts/format'
 import { arrive } from '../../shell/arrive'
 import { Sheet } from '../../shell/Page'
 import { useWords } from '../../words'
-import { type Group, grouped } from './groups'
+import { type Group, grouped, withOrigins } from './groups'
 import { marked } from './marks'
 import css from './search.module.css'
 
@@ -27,6 +27,15 @@ function Title({ conversation }: { conversation: string }) {
   return <bdi>{c ? titleOf(c, w.nav.untitled) : '…'}</bdi>
 }
 
+const originOf = (id: string) =>
+  queries.getQueryData<Conversation>(conversationQuery(id).queryKey)?.origin?.conversation
+
+/** Has the conversations of places, and what those are forks of, asked for: originOf knows them then. */
+function useOrigins(found: readonly Found[]) {
+  const ids = withOrigins([...new Set(found.flatMap((f) => f.conversation ?? []))], originOf)
+  useQueries({ queries: ids.map(conversationQuery) })
+}
+
 /** A conversation where something was found: its newest place, and the others when they are asked for. */
 function Hits({ group, query }: { group: Group; query: string }) {
   const w = useWords()
@@ -34,7 +43,15 @@ function Hits({ group, query }: { group: Group; query: string }) {
   return (
     <li>
       <Hit found={group.first} query={query} titled />
-      {all && group.more.map((f) => <Hit key={`${f.turn}${f.execution}${f.field}`} found={f} query={query} />)}
+      {all &&
+        group.more.map((f) => (
+          <Hit
+            key={`${f.turn}${f.execution}${f.field}`}
+            found={f}
+            query={query}
+            titled={f.conversation !== group.first.conversation}
+          />
+        ))}
       {(group.more.length > 0 || group.copies.length > 0) && (
         <p className={css.more}>
           {group.more.length > 0 && (
@@ -42,7 +59,16 @@ function Hits({ group, query }: { group: Group; query: string }) {
               {all ? w.find.less : w.find.more(group.more.length)}
             </Button>
           )}
-          {group.copies.length > 0 && <span>{w.find.copies(group.copies.length)}</span>}
+          {group.copies.length > 0 && (
+            <span className={css.copies}>
+              {w.find.copies(group.copies.length)}
+              {group.copies.map((f) => (
+                <Link key={f.conversation} href={placeOf(f)} onClick={() => f.turn && arrive(f.turn)}>
+                  <Title conversation={f.conversation ?? ''} />
+                </Link>
+              ))}
+            </span>
+          )}
         </p>
       )}
     </li>
@@ -95,6 +121,7 @@ export default function SearchPage() {
       times < 2 && error instanceof Problem && error.passing && error.code !== 'search_too_broad',
   })
   const found = list.data?.pages.flatMap((p) => p.items) ?? []
+  useOrigins(found)
 
   const look = (now: boolean) => {
     clearTimeout(timer.current)
@@ -161,7 +188,7 @@ export default function SearchPage() {
       )}
       {found.length > 0 && (
         <ul className={css.hits} aria-busy={list.isFetching}>
-          {grouped(found).map((g) => (
+          {grouped(found, originOf).map((g) => (
             <Hits key={g.id} group={g} query={query} />
           ))}
         </ul>
