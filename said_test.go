@@ -219,6 +219,14 @@ func speaking(of, field string) bool {
 		return field == "NoModel"
 	case "Notice":
 		return field == "Text"
+	case "Refusal": // of packages
+		return field == "Reason" || field == "Hint"
+	case "Answer", "pydeps/names": // what the name of a module means
+		return field == "Explanation" || field == "Hint"
+	case "pydeps":
+		return field == "Reason" || field == "Hint" || field == "Notes"
+	case "Finding": // of cove's own checks
+		return field == "Message"
 	}
 	return false
 }
@@ -307,7 +315,7 @@ func (s *sayer) heads(e ast.Expr, at place) {
 var verbs = regexp.MustCompile(`%[-+# 0-9.*\[\]]*[a-zA-Z]`)
 
 // aWord is what a text has that can be translated: units such as kB are the same everywhere.
-var aWord = regexp.MustCompile(`[A-Za-z]{3}|^(ID|uv|ok)$`)
+var aWord = regexp.MustCompile(`[A-Za-z]{3}|^(ID|uv|ok|no)$|^ in $`)
 
 // add notes a text of an area, unless it has no words.
 func (s *sayer) add(text, area string, at place) {

@@ -113,7 +113,7 @@ func (m *models) Try(ctx context.Context, c hub.Connection, name string) hub.Tri
 	case c.Provider == "anthropic":
 		err = problem.New(problem.ConnectionInvalid, "this service is tried with one of its models").WithHint("name a model")
 	case err != nil:
-		cause := err.Error()
+		cause := problem.InWords(err, "")
 		if c.Key != "" {
 			cause = strings.ReplaceAll(cause, c.Key, "***")
 		}

@@ -16,6 +16,7 @@ import (
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/session"
+	"cove/internal/terminal"
 )
 
 const (
@@ -60,20 +61,24 @@ func standing(ctx context.Context, c config.Config, packages *pydeps.Installer, 
 		return install.State{}, err
 	}
 	told := false
+	here, _ := os.Getwd()
+	if _, tty := terminal.Descriptor(progress); tty && listed.Project && len(listed.Requirements) > 0 && listed.Dir != here {
+		_, _ = fmt.Fprintf(progress, "cove: with the packages of %s, in a folder above this one\n", listed.File())
+	}
 	p, err := listed.Begin(ctx, packages, func(install.Progress) {
 		if !told {
-			_, _ = fmt.Fprintf(progress, "Installing the packages of %s ...\n", filepath.Join(listed.Dir, pydeps.StandingFile))
+			_, _ = fmt.Fprintf(progress, "Installing the packages of %s ...\n", listed.File())
 		}
 		told = true
 	})
 	if err != nil {
-		return install.State{}, fmt.Errorf("install the packages of %s: %w", filepath.Join(listed.Dir, pydeps.StandingFile), err)
+		return install.State{}, listed.Blamed(err)
 	}
 	for _, note := range p.Notes {
 		_, _ = fmt.Fprintln(progress, "cove:", note)
 	}
 	for _, r := range p.Refused {
-		_, _ = fmt.Fprintf(progress, "cove: %s is not installed: %s\n", r.Name, r.Reason)
+		_, _ = fmt.Fprintf(progress, "cove: %s, which %s asks for, is not installed: %s\n", r.Name, listed.File(), r.Reason)
 	}
 	return p.State, nil
 }

@@ -469,10 +469,8 @@ func (s *server) recover(ctx context.Context, _ cli.ServerOptions) error {
 		return err
 	}
 	found, err := (&models{cfg: s.cfg, store: s.store}).List(ctx)
-	if err != nil {
+	if err != nil && !problem.Has(err, problem.NoModel) {
 		s.about.NoModel = problem.Of(err).Message
-	} else if len(found) == 0 {
-		s.about.NoModel = "none is configured"
 	}
 	for _, m := range found {
 		s.about.Models = append(s.about.Models, m.ID)

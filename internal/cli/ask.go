@@ -110,7 +110,9 @@ func (v *askView) ask(i *interruption, t talker, prompt string) (int, error) {
 	defer stop()
 	v.first = firstAwaited(t)
 	begun := time.Now()
+	over := i.runsCode(v.p.Err)
 	asked := v.follow(t.Ask(ctx, prompt), stop)
+	over()
 	code, err := v.finish(i, t, asked)
 	if asked == nil {
 		v.tellSpent(i.soft, t, time.Since(begun))

@@ -11,6 +11,7 @@ import (
 
 	"cove/internal/api"
 	"cove/internal/client"
+	"cove/internal/intake"
 	"cove/internal/problem"
 )
 
@@ -109,7 +110,7 @@ func (b *batchRun) all(ctx context.Context, in io.Reader) error {
 		decoder := json.NewDecoder(bytes.NewReader(text))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&item); err != nil {
-			return problem.New(problem.Usage, fmt.Sprintf("line %d is not an item of a batch: %v", number, err)).WithHint(`a line is {"code":"..."} or {"prompt":"..."}`)
+			return problem.New(problem.Usage, fmt.Sprintf("line %d is not an item of a batch: %s", number, intake.WhyNotJSON(err))).WithHint(`a line is {"code":"..."} or {"prompt":"..."}`)
 		}
 		if size += len(text); size > largestBatch || len(b.what.Items) >= mostOfBatch {
 			if err := b.send(ctx); err != nil {

@@ -60,7 +60,7 @@ func (c *bundleMakeCmd) run(ctx context.Context, p *Program) (int, error) {
 	var about bundle.About
 	fill := func(w io.Writer) error {
 		var err error
-		about, err = p.Bundle(i.hard, cfg, io.MultiWriter(w, sum), p.Err)
+		about, err = p.Bundle(i.hard, cfg, io.MultiWriter(w, sum), lang.Lines(p.Err))
 		return err
 	}
 	if c.File == "-" {
@@ -109,12 +109,12 @@ func (c *bundleInstallCmd) run(ctx context.Context, p *Program) (int, error) {
 	}
 	i := p.interruptible(ctx)
 	defer i.stop()
-	about, err := p.Unbundle(i.hard, cfg, from, to, p.Err)
+	about, err := p.Unbundle(i.hard, cfg, from, to, lang.Lines(p.Err))
 	if err != nil {
 		return 0, err
 	}
 	cfg.Packages.Set = about.Set
-	live, err := p.Open(i.hard, cfg, p.Err) // makes the warm interpreter, and shows that all is there
+	live, err := p.Open(i.hard, cfg, lang.Lines(p.Err)) // makes the warm interpreter, and shows that all is there
 	if err != nil {
 		return 0, err
 	}

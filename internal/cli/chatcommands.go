@@ -218,7 +218,9 @@ func (c *chat) run(i *interruption, code string) error {
 	defer c.with.Guard(i.hard)()
 	before := len(c.out.saved)
 	s := c.with.Runner()
-	err := v.execute(i, s, kernel.Request{Code: code, Timeout: time.Duration(c.cfg.Sandbox.Timeout), OutputLimit: int64(c.cfg.Sandbox.MaxOutput)})
+	over := i.runsCode(c.p.Err)
+	err := v.execute(i, saidOnceOf(s, code), kernel.Request{Code: code, Timeout: time.Duration(c.cfg.Sandbox.Timeout), OutputLimit: int64(c.cfg.Sandbox.MaxOutput)})
+	over()
 	if v.done.Lost != kernel.LostSession {
 		c.out.files(i.hard, s, v.files)
 	}
@@ -263,14 +265,17 @@ func (c *chat) save(name string) error {
 	if name == "" {
 		return problem.New(problem.Usage, "under which name?").WithHint("/save sales.ipynb")
 	}
-	write, name := notebookWriter(name)
+	write, name, err := notebookWriter(name)
+	if err != nil {
+		return err
+	}
 	if len(c.doc.Turns) > 0 {
 		c.doc.Title = hub.TitleOf(c.doc.Turns[0].Prompt)
 	}
 	if _, err := writeWhole(name, 0o666, func(w io.Writer) error { return write(w, c.doc) }); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(c.p.Out, name)
+	_, err = fmt.Fprintln(c.p.Out, name)
 	return err
 }
 

@@ -260,9 +260,9 @@ func (c *checkCmd) document(ctx context.Context, p *Program, checker *advice.Che
 
 func described(n int) string {
 	if n == 1 {
-		return "1 public class or function"
+		return lang.Text("1 public class or function")
 	}
-	return fmt.Sprintf("%d public classes and functions", n)
+	return lang.Sprintf("%d public classes and functions", n)
 }
 
 // write puts a text where --out says.

@@ -8,6 +8,7 @@ import (
 
 	"cove/internal/advice"
 	"cove/internal/lang"
+	"cove/internal/terminal"
 )
 
 const (
@@ -38,13 +39,13 @@ func (v checkView) report(r advice.Report) error {
 	b.WriteString(v.paint("1", oneLine(r.File)) + "\n")
 	where, rule := 0, 0
 	for _, f := range r.Findings {
-		where, rule = max(where, len(place(f))), max(rule, len(f.Rule))
+		where, rule = max(where, terminal.Width(place(f))), max(rule, len(f.Rule))
 	}
 	for _, f := range r.Findings {
-		fmt.Fprintf(&b, "  %-*s  %s  %-*s  %s\n", where, place(f), v.paint(severityColours[f.Severity], fmt.Sprintf("%-7s", f.Severity)), rule, oneLine(f.Rule), oneLine(f.Message))
+		fmt.Fprintf(&b, "  %s  %s  %-*s  %s\n", padded(place(f), where), v.paint(severityColours[f.Severity], padded(severityWord(f.Severity), 7)), rule, oneLine(f.Rule), lang.Text(oneLine(f.Message)))
 		indent := strings.Repeat(" ", where+rule+15)
 		if f.Better != "" {
-			b.WriteString(indent + v.paint("32", lang.Sprintf("better: %s", oneLine(f.Better))) + "\n")
+			b.WriteString(indent + v.paint("32", lang.Sprintf("better: %s", lang.Phrase(oneLine(f.Better)))) + "\n")
 		}
 		if m := f.Measured; m != nil {
 			lang.Fprintf(&b, "%smeasured here with %d: %s, the faster form %s: %s times as fast\n", indent, m.Size, duration(m.Slow), duration(m.Fast), times(m.Ratio()))
@@ -63,11 +64,22 @@ func (v checkView) report(r advice.Report) error {
 	return err
 }
 
+// severityWord is the word for how bad a finding is.
+func severityWord(s advice.Severity) string {
+	switch s {
+	case advice.Error:
+		return lang.Text("error")
+	case advice.Warning:
+		return lang.Text("warning")
+	}
+	return lang.Text("note")
+}
+
 // place is where a finding is: LINE:COLUMN, with the cell before it in a notebook.
 func place(f advice.Finding) string {
 	at := fmt.Sprintf("%d:%d", f.Line, f.Column)
 	if f.Cell > 0 {
-		at = fmt.Sprintf("cell %d, ", f.Cell) + at
+		at = lang.Sprintf("cell %d, ", f.Cell) + at
 	}
 	return at
 }
@@ -100,7 +112,7 @@ func (v checkView) profile(b *strings.Builder, p advice.LineProfile) {
 		shown++
 		at := fmt.Sprint(l.Line)
 		if l.Cell > 0 {
-			at = fmt.Sprintf("cell %d, %d", l.Cell, l.Line)
+			at = lang.Sprintf("cell %d, ", l.Cell) + fmt.Sprint(l.Line)
 		}
 		if l.File != "" {
 			at = fmt.Sprintf("%s:%d", oneLine(shortenedTo(l.File, 40)), l.Line)
@@ -126,7 +138,7 @@ func (v checkView) total(reports []advice.Report) error {
 	}
 	text := lang.Sprintf("\n%s in %s", count(n, "finding"), count(len(reports), "file"))
 	if n > 0 {
-		text += lang.Sprintf(": %s, %s, %s", count(counts[advice.Error], "error"), count(counts[advice.Warning], "warning"), count(counts[advice.Note], "note"))
+		text += lang.Joint(": ") + strings.Join([]string{count(counts[advice.Error], "error"), count(counts[advice.Warning], "warning"), count(counts[advice.Note], "note")}, lang.Joint(", "))
 	}
 	_, err := fmt.Fprintln(v.p.Out, text)
 	return err
@@ -175,7 +187,7 @@ func (v checkView) benchmark(b advice.Benchmark) error {
 		}
 	}
 	for _, g := range b.Growth {
-		lang.Fprintf(&text, "The time of %s %s: size to the power of %.2f, from %s.\n", oneLine(g.Program), oneLine(g.Words), g.Exponent, count(g.Sizes, "size"))
+		lang.Fprintf(&text, "The time of %s %s: size to the power of %.2f, from %s.\n", oneLine(g.Program), lang.Text(oneLine(g.Words)), g.Exponent, count(g.Sizes, "size"))
 	}
 	if b.Growth == nil && len(b.Timed) > 0 && b.Timed[0].Size != b.Timed[len(b.Timed)-1].Size {
 		text.WriteString(lang.Text("The program runs for too short a time with these sizes to say how it grows; give larger ones.") + "\n")

@@ -159,6 +159,12 @@ func Main(ctx context.Context, args []string, p *Program) int {
 			end()
 		}
 	}()
+	out := p.watchOutput()
+	return out.exitCode(p, p.perform(ctx, args))
+}
+
+// perform parses and carries out a command, and returns its exit code.
+func (p *Program) perform(ctx context.Context, args []string) int {
 	cmd, code, err := parse(args, p)
 	if cmd == nil && err == nil {
 		return code
@@ -300,20 +306,6 @@ func splitArgs(args []string) (own, rest []string) {
 	return args, nil
 }
 
-func usageProblem(args []string, err error) error {
-	if errors.Is(err, syscall.EPIPE) { // of the help
-		return err
-	}
-	hint := "see `cove --help`"
-	if wrong, ok := errors.AsType[*kong.ParseError](err); ok && wrong.Context.Selected() != nil {
-		hint = "see `" + wrong.Context.Selected().FullPath() + " --help`"
-		if args[0] == "run" && strings.Contains(err.Error(), "un") {
-			hint += "; what is meant for the program comes after --, as in `cove run analysis.py -- --year 2025`"
-		}
-	}
-	return problem.New(problem.Usage, err.Error()).WithHint(hint)
-}
-
 // wantsJSON looks at the raw arguments, because a failure may come before they are understood.
 func wantsJSON(args []string) bool {
 	own, _ := splitArgs(args)
@@ -344,6 +336,9 @@ func nextStep(err error) string {
 	if problem.Has(p, problem.Unauthenticated, problem.KeyExpired) {
 		return wantsKey
 	}
+	if p.Hint == "" {
+		return usualStep(err)
+	}
 	return p.Hint
 }
 
@@ -358,18 +353,4 @@ func flatten(err error) []error {
 // notef tells a person something beside the output, in the language of the process.
 func notef(w io.Writer, format string, args ...any) {
 	fmt.Fprintln(w, "cove: "+lang.Sprintf(format, args...))
-}
-
-// spoken is message in the language of the process. What programs read has message.
-func spoken(err error) string {
-	p := problem.Of(err)
-	if p.Cause == nil {
-		return strings.TrimSpace(lang.Text(p.Message))
-	}
-	return lang.Sprintf("%s: %s", lang.Text(p.Message), strings.TrimSpace(lang.Text(p.Cause.Error())))
-}
-
-// message is what a person is told: for a problem its sentence and its cause, without the way it took.
-func message(err error) string {
-	return strings.TrimSpace(problem.Of(err).Error())
 }

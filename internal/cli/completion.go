@@ -7,7 +7,9 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 
@@ -103,12 +105,12 @@ func (p *Program) complete(words []string) int {
 	if err != nil {
 		return exitFailure
 	}
-	sessions := p.sessionNames
+	names := p.namesOf
 	if p.Config.Remote.Server != "" {
-		sessions = func(string) []string { return nil }
+		names = func(string, string) []completion { return nil }
 	}
 	speak(model.Node, defaults(p.Config))
-	for _, f := range completions(model.Node, words[:len(words)-1], words[len(words)-1], sessions) {
+	for _, f := range completions(model.Node, words[:len(words)-1], words[len(words)-1], names) {
 		if _, err := fmt.Fprintf(p.Out, "%s\t%s\n", f.word, f.about); err != nil {
 			return exitBrokenPipe
 		}
@@ -141,17 +143,58 @@ func (p *Program) sessionNames(word string) (names []string) {
 	return names
 }
 
-// completions are the words that may stand behind others and begin as word does. sessions returns the names of sessions.
-func completions(here *kong.Node, before []string, word string, sessions func(word string) []string) (out []completion) {
+// namesOf are the names of things of a kind that may come for a word.
+func (p *Program) namesOf(kind, word string) (names []completion) {
+	switch kind {
+	case "session":
+		for _, name := range p.sessionNames(word) {
+			names = append(names, completion{name, ""})
+		}
+	case "conversation":
+		names = p.conversationNames(word)
+	}
+	return names
+}
+
+// offeredConversations is how many conversations are offered.
+const offeredConversations = 20
+
+// conversationNames are the numbers of the conversations that were used last, with their titles, and their ids for a word that begins like one.
+func (p *Program) conversationNames(word string) (names []completion) {
+	ctx, cancel := context.WithTimeout(context.Background(), completePatience)
+	defer cancel()
+	from, err := p.localPast(ctx, p.Config)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = from.close() }()
+	for c, err := range from.Conversations(ctx) {
+		if err != nil || len(names) == offeredConversations {
+			break
+		}
+		name := strconv.Itoa(len(names) + 1)
+		if strings.HasPrefix(word, "cnv_") {
+			name = c.ID
+		}
+		names = append(names, completion{name, oneLine(c.Title)})
+	}
+	return names
+}
+
+// completePatience bounds how long a shell waits for what may come.
+const completePatience = 2 * time.Second
+
+// completions are the words that may stand behind others and begin as word does. names returns the names of things of a kind.
+func completions(here *kong.Node, before []string, word string, names func(kind, word string) []completion) (out []completion) {
 	add := func(text, about string) {
 		if strings.HasPrefix(text, word) {
 			out = append(out, completion{text, strings.Join(strings.Fields(about), " ")})
 		}
 	}
-	remote := false // on a server, whose sessions are not looked up
-	values := func(v *kong.Value, word string) []string {
-		if v.Tag.Get("complete") == "session" && !remote {
-			return sessions(word)
+	remote := false // on a server, whose things are not looked up
+	values := func(v *kong.Value, word string) []completion {
+		if kind := v.Tag.Get("complete"); kind != "" && !remote {
+			return names(kind, word)
 		}
 		return enumerated(v)
 	}
@@ -181,13 +224,13 @@ func completions(here *kong.Node, before []string, word string, sessions func(wo
 	switch {
 	case flag != nil:
 		for _, value := range values(flag.Value, word) {
-			add(value, "")
+			add(value.word, value.about)
 		}
 	case strings.HasPrefix(word, "-"):
 		if name, begun, whole := strings.Cut(word, "="); whole {
 			if f := flagNamed(here, name); f != nil {
 				for _, value := range values(f.Value, begun) {
-					add(name+"="+value, "")
+					add(name+"="+value.word, value.about)
 				}
 			}
 			return out
@@ -209,7 +252,7 @@ func completions(here *kong.Node, before []string, word string, sessions func(wo
 			return nil
 		}
 		for _, value := range values(here.Positional[at], word) {
-			add(value, "")
+			add(value.word, value.about)
 		}
 	}
 	return out
@@ -243,9 +286,14 @@ func flagNamed(here *kong.Node, name string) *kong.Flag {
 }
 
 // enumerated are the values that are named for a flag or an argument.
-func enumerated(v *kong.Value) []string {
+func enumerated(v *kong.Value) (values []completion) {
 	if v.Enum == "" {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(v.EnumMap())), func(s string) bool { return s == "" })
+	for _, value := range slices.Sorted(maps.Keys(v.EnumMap())) {
+		if value != "" {
+			values = append(values, completion{value, ""})
+		}
+	}
+	return values
 }

@@ -33,6 +33,10 @@ func TestWhatMayComeNext(t *testing.T) {
 		"ask --session=s":              "--session=sales",
 		"session show ses_":            "ses_1",
 		"session show --server x ":     "",
+		"show ":                        "1 2",
+		"rerun 2":                      "2",
+		"history rm cnv_":              "cnv_00000000000000000000000001 cnv_00000000000000000000000002",
+		"export --server x ":           "",
 	} {
 		r := run(t, &scripted{}, func(dir string, p *cli.Program) {
 			for _, name := range []string{"lab", "sales", "ses_1", ".gone-x"} {
@@ -41,6 +45,7 @@ func TestWhatMayComeNext(t *testing.T) {
 				}
 			}
 			p.Config.Folders.Sessions = filepath.Join(dir, "s")
+			remembered(t, "one", "two")(dir, p)
 		}, append([]string{"__complete"}, strings.Split(line, " ")...)...)
 		var got []string
 		for one := range strings.Lines(r.out) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -22,6 +23,7 @@ import (
 	"cove/internal/named"
 	"cove/internal/oauth"
 	"cove/internal/problem"
+	"cove/internal/pydeps/layer"
 	"cove/internal/pyenv"
 	"cove/internal/sandbox"
 	"cove/internal/terminal"
@@ -142,18 +144,19 @@ func movedSettings(cfg config.Config) check {
 		Fix: "write them in their tables; `cove config` prints the settings so, but for secrets"}
 }
 
-// neededSpace is what the standard environment takes, with room for its build.
-const neededSpace = 3 << 30
-
 func checkData(_ context.Context, _ *Program, cfg config.Config) check {
 	c := check{Name: "data folder"}
 	probe := filepath.Join(cfg.Folders.Data, fmt.Sprintf(".doctor-%d", os.Getpid()))
 	err := os.MkdirAll(cfg.Folders.Data, 0o755)
 	if err == nil {
-		err = os.WriteFile(probe, nil, 0o600)
+		err = os.WriteFile(probe, make([]byte, 64<<10), 0o600)
+	}
+	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
+		_ = os.Remove(probe)
+		return check{Name: c.Name, Status: failed, Detail: "there is no room left on the disk of " + cfg.Folders.Data, Fix: pyenv.RoomHint(pyenv.Set(cfg.Packages.Set))}
 	}
 	if err != nil {
-		c.Status, c.Detail, c.Fix = failed, "cannot write to "+cfg.Folders.Data+": "+err.Error(), "make it writable, or set COVE_HOME to a folder that is"
+		c.Status, c.Detail, c.Fix = failed, "cannot write to "+cfg.Folders.Data+": "+problem.InWords(err, cfg.Folders.Data), "make it writable, or set COVE_HOME to a folder that is"
 		return c
 	}
 	_ = os.Remove(probe)
@@ -163,9 +166,12 @@ func checkData(_ context.Context, _ *Program, cfg config.Config) check {
 		return c
 	}
 	free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert // the types differ between architectures
-	c.Status, c.Detail = good, fmt.Sprintf("%s, %s free", cfg.Folders.Data, humanSize(free))
-	if free < neededSpace {
-		c.Status, c.Fix = warned, "the standard environment needs about "+humanSize(neededSpace)+"; free some space, set COVE_HOME to another disk, or use --packages minimal"
+	c.Status, c.Detail = good, fmt.Sprintf("%s, %s free", cfg.Folders.Data, decimalSize(free))
+	switch room, text := pyenv.Room(pyenv.Set(cfg.Packages.Set)); {
+	case len(environments(cfg)) == 0 && free < room:
+		c.Status, c.Detail, c.Fix = failed, fmt.Sprintf("%s, which are too little for the %s environment: that needs %s", c.Detail, cfg.Packages.Set, text), pyenv.RoomHint(pyenv.Set(cfg.Packages.Set))
+	case free < layer.Reserve:
+		c.Status, c.Detail, c.Fix = warned, fmt.Sprintf("%s: no packages are installed while that is less than %s", c.Detail, decimalSize(layer.Reserve)), "make room on the disk, or set COVE_HOME to a folder on a larger one"
 	}
 	return c
 }
@@ -266,7 +272,7 @@ func environments(cfg config.Config) []string {
 func checkPython(ctx context.Context, _ *Program, cfg config.Config) check {
 	python, err := pyenv.FindPython(ctx, pyenv.Set(cfg.Packages.Set), cfg.Packages.Python)
 	if err == nil {
-		return check{Name: "python", Status: good, Detail: python.Version + " at " + python.Path}
+		return check{Name: "python", Status: good, Detail: python.Version + ": " + python.Path}
 	}
 	return fromError("python", failed, err)
 }

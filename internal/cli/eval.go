@@ -52,7 +52,7 @@ type evalRunCmd struct {
 	Model       string   `placeholder:"PROVIDER/NAME" help:"As cove ask takes it."`
 	MaxSteps    int      `default:"${max_steps}" placeholder:"N" help:"How often the model may run code for one task (default: ${max_steps})."`
 	Temperature *float64 `placeholder:"T" help:"Of the model. Without: its provider's."`
-	Tries       int      `placeholder:"N" help:"Answer each task N times at once (2 to 10), as cove ask --tries does, and judge the answer that most tries give. The report says what one try alone has right."`
+	Tries       *int     `placeholder:"N" help:"Answer each task N times at once (2 to 10), as cove ask --tries does, and judge the answer that most tries give. The report says what one try alone has right."`
 	MaxTokens   int64    `placeholder:"N" help:"Begin no further task when the run has taken so many tokens."`
 	MaxCost     float64  `placeholder:"AMOUNT" help:"Begin no further task when the run has cost so much; needs prices in the setting models.about."`
 }
@@ -93,21 +93,22 @@ func (c *evalRunCmd) run(ctx context.Context, p *Program) (int, error) {
 	if c.MaxSteps < 1 {
 		return 0, problem.New(problem.Usage, "--max-steps must be at least 1")
 	}
-	if c.Tries != 0 && (c.Tries < 2 || c.Tries > hub.MostTries) {
-		return 0, problem.New(problem.Usage, "--tries must be 2 to 10")
+	tries := numberOf(c.Tries)
+	if c.Tries != nil && (tries < 2 || tries > hub.MostTries) {
+		return 0, triesOutOfRange()
 	}
 	cfg.Turn.MaxSteps = c.MaxSteps
 	e, err := c.evaluation(p, cfg)
 	if err != nil {
 		return 0, err
 	}
-	if c.Tries > 0 && slices.ContainsFunc(e.set.Tasks, func(t eval.Task) bool { return t.Series != "" }) {
+	if tries > 0 && slices.ContainsFunc(e.set.Tasks, func(t eval.Task) bool { return t.Series != "" }) {
 		e.say("tasks of a series are answered once: each begins where the one before has ended")
 	}
-	if c.Tries > 0 && c.Parallel == 0 {
-		e.Parallel = max(1, e.Parallel/c.Tries)
+	if tries > 0 && c.Parallel == 0 {
+		e.Parallel = max(1, e.Parallel/tries)
 	}
-	e.kind, e.temperature, e.tries, e.maxTokens, e.maxCost = eval.KindModel, c.Temperature, c.Tries, c.MaxTokens, c.MaxCost
+	e.kind, e.temperature, e.tries, e.maxTokens, e.maxCost = eval.KindModel, c.Temperature, tries, c.MaxTokens, c.MaxCost
 	return e.carryOut(ctx, func(ctx context.Context) (model.Model, error) {
 		choice, err := choose.Model(ctx, cfg, c.Model)
 		if err != nil {

@@ -62,9 +62,9 @@ func gvisorOf(version string, now time.Time) (r gvisorRelease, known bool) {
 func (r gvisorRelease) lines() (all []string) {
 	all = append(all, lang.Sprintf("gVisor of %s, %d days old", r.Date, r.Days))
 	for _, a := range r.Advisories {
-		line := a.ID + ": " + a.About
+		line := a.ID + lang.Joint(": ") + lang.Text(a.About)
 		if a.Here != "" {
-			line += "; " + lang.Sprintf("not here: %s", a.Here)
+			line += lang.Joint("; ") + lang.Sprintf("not here: %s", a.Here)
 		}
 		all = append(all, line)
 	}
@@ -76,7 +76,7 @@ func checkGVisor(_ context.Context, p *Program, _ config.Config) check {
 	if !known {
 		return check{Name: "gvisor", Status: warned, Detail: "how old gVisor is cannot be told from this build"}
 	}
-	c := check{Name: "gvisor", Status: good, Detail: strings.Join(r.lines(), "; ")}
+	c := check{Name: "gvisor", Status: good, Detail: strings.Join(r.lines(), lang.Joint("; "))}
 	open := false
 	for _, a := range r.Advisories {
 		open = open || a.Here == ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,7 +87,7 @@ func (c *historyLs) run(ctx context.Context, p *Program) (int, error) {
 			if c.JSON {
 				err = p.printLine(shownOf(one, number))
 			} else {
-				rows = append(rows, []string{strconv.Itoa(number), oneLine(one.Title), dateTime(one.Used), strconv.Itoa(one.Turns), oneLine(one.Model), oneLine(one.Source), one.ID})
+				rows = append(rows, []string{strconv.Itoa(number), oneLine(one.Title), dateTime(one.Used), turnsOf(ctx, from, one, shown), oneLine(one.Model), oneLine(one.Source), one.ID})
 			}
 			if err != nil {
 				return err
@@ -108,6 +109,43 @@ func (c *historyLs) run(ctx context.Context, p *Program) (int, error) {
 		}
 		return nil
 	})
+}
+
+// markedConversations bounds the conversations of one list whose turns are looked at.
+const markedConversations = 100
+
+// turnsOf says how many turns the conversation at a place of the list has, and how the last one ended where that was not with an answer.
+func turnsOf(ctx context.Context, from past, c hub.Conversation, place int) string {
+	text := strconv.Itoa(c.Turns)
+	if c.Turns == 0 || place >= markedConversations {
+		return text
+	}
+	turns, err := from.Turns(ctx, c.ID)
+	turns = slices.DeleteFunc(turns, hub.Turn.IsTry)
+	if err != nil || len(turns) == 0 {
+		return text // the list is worth having without it
+	}
+	if state := turnState(turns[len(turns)-1].State); state != "" {
+		text += " (" + state + ")"
+	}
+	return text
+}
+
+// turnState says in a word how a turn is that has no answer, "" of the others.
+func turnState(s hub.TurnState) string {
+	switch s {
+	case hub.TurnFailed:
+		return lang.Text("failed")
+	case hub.TurnCanceled:
+		return lang.Text("stopped")
+	case hub.TurnLost:
+		return lang.Text("lost")
+	case hub.TurnRunning:
+		return lang.Text("running")
+	case hub.TurnWaiting:
+		return lang.Text("waiting")
+	}
+	return ""
 }
 
 // filter says which conversations are wanted.
@@ -183,6 +221,23 @@ func (c *searchCmd) run(ctx context.Context, p *Program) (int, error) {
 	})
 }
 
+// fieldWord is the word for a part of the history in which words were found.
+func fieldWord(field string) string {
+	switch field {
+	case "title":
+		return lang.Text("title")
+	case "prompt":
+		return lang.Text("question")
+	case "answer":
+		return lang.Text("answer")
+	case "code":
+		return lang.Text("code")
+	case "output":
+		return lang.Text("output")
+	}
+	return field
+}
+
 func (c *searchCmd) place(p *Program, f hub.Found) error {
 	id := f.Turn
 	if id == "" {
@@ -196,6 +251,6 @@ func (c *searchCmd) place(p *Program, f hub.Found) error {
 		_, err = fmt.Fprintf(p.Out, "%s\n", text)
 		return err
 	}
-	_, err := lang.Fprintf(p.Out, "%s  %s  in the %s\n    %s\n", dateTime(f.At), id, f.Field, oneLine(f.Snippet))
+	_, err := lang.Fprintf(p.Out, "%s  %s  in the %s\n    %s\n", dateTime(f.At), id, fieldWord(f.Field), oneLine(f.Snippet))
 	return err
 }

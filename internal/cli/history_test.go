@@ -37,6 +37,38 @@ func remembered(t *testing.T, titles ...string) func(dir string, p *cli.Program)
 	}
 }
 
+// TestHistoryMarksWhatHasNoAnswer wants the list to say of which conversations the last question failed.
+func TestHistoryMarksWhatHasNoAnswer(t *testing.T) {
+	t.Parallel()
+	r := run(t, &scripted{}, func(dir string, p *cli.Program) {
+		remembered(t, "good", "bad", "stopped")(dir, p)
+		s, err := store.Open(t.Context(), store.Options{Database: filepath.Join(dir, "cove.db")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		for n, state := range []hub.TurnState{hub.TurnCompleted, hub.TurnFailed, hub.TurnCanceled} {
+			turn := hub.Turn{ID: fmt.Sprintf("trn_%026d", n+1), Project: auth.LocalProject, User: auth.Local().User, Conversation: fmt.Sprintf("cnv_%026d", n+1), State: hub.TurnRunning, Created: time.Now()}
+			if err := s.AddTurn(t.Context(), turn); err != nil {
+				t.Fatal(err)
+			}
+			turn.State = state
+			if _, err := s.FinishTurn(t.Context(), turn, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}, "history")
+	for title, want := range map[string]string{"good": "1", "bad": "1 (failed)", "stopped": "1 (stopped)"} {
+		found := false
+		for line := range strings.Lines(r.out) {
+			found = found || strings.Contains(line, " "+title+" ") && strings.Contains(line, "  "+want+"  ")
+		}
+		if !found {
+			t.Errorf("%s is not shown with %s:\n%s%s", title, want, r.out, r.err)
+		}
+	}
+}
+
 func TestHistoryIsDeleted(t *testing.T) {
 	t.Parallel()
 	titles := []string{"one", "two", "three", "four"}

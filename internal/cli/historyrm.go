@@ -13,7 +13,7 @@ import (
 
 type historyRm struct {
 	serverFlags
-	IDs    []string `arg:"" optional:"" name:"conversation" help:"Ids, or numbers as cove history shows them."`
+	IDs    []string `arg:"" optional:"" name:"conversation" complete:"conversation" help:"Ids, or numbers as cove history shows them."`
 	Before string   `placeholder:"WHEN" help:"All that were last used before a day such as 2026-11-21, or longer ago than 90d."`
 	All    bool     `help:"All conversations."`
 }

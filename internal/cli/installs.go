@@ -106,13 +106,13 @@ func packageNames(packages []install.Package) string {
 // cost says what an installation took.
 func cost(p install.Provision) string {
 	if p.Cached {
-		return "cached"
+		return lang.Text("cached")
 	}
 	var size int64
 	for _, one := range p.Installed {
 		size += one.Size
 	}
-	text := seconds(p.Seconds)
+	text := lang.Text(seconds(p.Seconds))
 	if size >= 1e6 {
 		text += ", " + decimalSize(size)
 	}
@@ -172,8 +172,10 @@ func progressText(p install.Progress) string {
 	text := phase(p.Phase, packages)
 	switch {
 	case p.Phase != "download":
+	case p.Total > 0 && p.Received == 0:
+		text += ", " + decimalSize(p.Total)
 	case p.Total > 0:
-		text += lang.Sprintf("  %s of %s", decimalSize(min(p.Received, p.Total)), decimalSize(p.Total))
+		text += lang.Sprintf(", %s: %s are here", decimalSize(p.Total), decimalSize(min(p.Received, p.Total)))
 	case p.Received > 0:
 		text += "  " + decimalSize(p.Received)
 	}

@@ -157,7 +157,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	seen := make(chan struct{})
 	s.pauses = map[int]chan struct{}{1: seen}
 	go func() {
-		y.UntilShown("downloading torch 2.9.0  12 …")
+		y.UntilShown("downloading torch 2.9.0, 64 …") // the size of all comes first
 		close(seen)
 	}()
 	run(t, s, func(_ string, p *cli.Program) { p.Err = y.Device }, "run", "-c", "x")

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"io"
 	"os"
 	"sync"
 	"syscall"
 	"time"
 
+	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/terminal"
 )
@@ -114,6 +116,31 @@ func (p *Program) interruptible(ctx context.Context) *interruption {
 		kill()
 	}
 	return i
+}
+
+// runsCode is called when code begins to run, and over when it has ended: what goes on although it was interrupted, and how that ends, is said to w.
+func (i *interruption) runsCode(w io.Writer) (over func()) {
+	ended, joined := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(joined)
+		select {
+		case <-ended:
+			return
+		case <-i.soft.Done():
+		}
+		late := time.NewTimer(kernel.InterruptGrace)
+		defer late.Stop()
+		select {
+		case <-ended:
+		case <-i.leave.Done(): // it is ended anyway
+		case <-late.C:
+			notef(w, "the code does not stop: its Python is ended in a few seconds and its variables are lost; Ctrl-C again ends it at once")
+		}
+	}()
+	return sync.OnceFunc(func() {
+		close(ended)
+		<-joined
+	})
 }
 
 func (i *interruption) note(s os.Signal) {

@@ -97,9 +97,9 @@ func (c *keyCreate) run(ctx context.Context, p *Program) (int, error) {
 
 func expiry(k auth.Key) string {
 	if k.Expires.IsZero() {
-		return "which does not expire"
+		return lang.Text("which does not expire")
 	}
-	return "which expires at " + dateTime(k.Expires)
+	return lang.Sprintf("which expires at %s", dateTime(k.Expires))
 }
 
 func keyJSON(k auth.Key) map[string]any {
@@ -182,9 +182,9 @@ func (c *keyLs) table(ctx context.Context, p *Program, a administration, keys, o
 		return nil
 	}
 	names, projects := userNames(ctx, a), map[string]string{}
-	head := []string{"ID", "NAME", "ENDS IN", "USER", "MAY", "LAST USED", "EXPIRES", "STATE"}
+	head, flexible := translated([]string{"ID", "NAME", "ENDS IN", "USER", "MAY", "LAST USED", "EXPIRES", "STATE"}), 4
 	if c.AllProjects {
-		head = slices.Insert(head, 3, "PROJECT")
+		head, flexible = slices.Insert(head, 3, translated([]string{"PROJECT"})...), flexible+1
 		all, err := a.Projects(ctx)
 		if err != nil {
 			return err
@@ -195,7 +195,7 @@ func (c *keyLs) table(ctx context.Context, p *Program, a administration, keys, o
 	}
 	rows := make([][]string, 0, len(keys))
 	for _, k := range keys {
-		may := "all that its user may"
+		may := lang.Text("all that its user may")
 		if k.Scopes != nil {
 			words := make([]string, 0, len(k.Scopes))
 			for _, s := range k.Scopes {
@@ -205,15 +205,15 @@ func (c *keyLs) table(ctx context.Context, p *Program, a administration, keys, o
 		}
 		end := "…" + k.Last4
 		if k.Subject != "" {
-			end = "tokens of " + k.Subject
+			end = lang.Sprintf("tokens of %s", k.Subject)
 		}
-		row := []string{k.ID, oneLine(k.Name), oneLine(end), oneLine(cmp.Or(names[k.User], k.User)), oneLine(may), dateTime(k.Used), dateTime(k.Expires), keyState(k)}
+		row := []string{k.ID, oneLine(k.Name), oneLine(end), oneLine(cmp.Or(names[k.User], k.User)), oneLine(may), dateTime(k.Used), dateTime(k.Expires), keyStateWord(k)}
 		if c.AllProjects {
 			row = slices.Insert(row, 3, oneLine(projects[k.Project]))
 		}
 		rows = append(rows, row)
 	}
-	return p.table(head, slices.Index(head, "MAY"), rows)
+	return p.table(head, flexible, rows)
 }
 
 // tellOthers says that there are keys that are not shown.
@@ -222,6 +222,17 @@ func (c *keyLs) tellOthers(p *Program, others []auth.Key) {
 		return
 	}
 	notef(p.Err, "not listed: %s of other projects; --all-projects lists all, --project NAME those of one", count(len(others), "key"))
+}
+
+// keyStateWord is keyState in the language of the process.
+func keyStateWord(k auth.Key) string {
+	switch keyState(k) {
+	case "revoked":
+		return lang.Text("revoked")
+	case "expired":
+		return lang.Text("expired")
+	}
+	return lang.Text("good")
 }
 
 func keyState(k auth.Key) string {

@@ -137,7 +137,7 @@ func (p *Program) localMachine(ctx context.Context, cfg config.Config, w machine
 	}
 	cfg.Sandbox.Root = w.root
 	_, known := p.store(cfg).Look(w.Name)
-	session, err := p.openNamed(ctx, w.Name, opening{cfg: cfg, session: flags, command: w.command}, p.Err)
+	session, err := p.openNamed(ctx, w.Name, opening{cfg: cfg, session: flags, command: w.command}, lang.Lines(p.Err))
 	if err != nil {
 		return nil, nil, err
 	}

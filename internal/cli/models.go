@@ -114,9 +114,9 @@ func sightOf(m api.Model) string {
 	case m.Vision == nil:
 		return "-"
 	case *m.Vision:
-		return "yes"
+		return lang.Text("yes")
 	}
-	return "no"
+	return lang.Text("no")
 }
 
 func priceOf(m api.Model) string {

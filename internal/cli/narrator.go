@@ -87,7 +87,7 @@ func (p *Program) colours(w io.Writer) bool {
 func sameFile(a, b io.Writer) bool {
 	fa, fb := terminal.OpenFile(a), terminal.OpenFile(b)
 	if fa == nil || fb == nil {
-		return a == b
+		return unwatched(a) == unwatched(b)
 	}
 	ia, err := fa.Stat()
 	ib, err2 := fb.Stat()

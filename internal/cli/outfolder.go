@@ -76,7 +76,7 @@ func newOutFolder(dir, data string, inputs []input, force bool) (*outFolder, err
 		return nil, problem.New(problem.OutNotAFolder, dir+" exists and is not a folder").WithHint("choose another folder with --out")
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, problem.New(problem.OutUnusable, "cannot use the folder "+dir).WithCause(err)
+		return nil, problem.New(problem.OutUnusable, "cannot use the folder "+dir).WithCause(err).WithHint("choose another folder with --out")
 	}
 	o := &outFolder{dir: dir, data: data, force: force, used: map[string]bool{}, byID: map[string]string{}, byPath: map[string]string{}}
 	for _, in := range inputs {
@@ -101,7 +101,7 @@ func (o *outFolder) open() error {
 	}
 	root, err := os.OpenRoot(o.dir)
 	if err != nil {
-		return problem.New(problem.OutUnusable, "cannot use the folder "+o.dir).WithCause(err)
+		return problem.New(problem.OutUnusable, "cannot use the folder "+o.dir).WithCause(err).WithHint("choose another folder with --out")
 	}
 	o.root, o.record = root, openOutRecord(o.data, o.dir)
 	return nil
@@ -401,10 +401,10 @@ func (o *outFolder) write(name string, fill func(io.Writer) error) (int64, error
 	if info, err := o.root.Lstat(name); err == nil && info.IsDir() {
 		return 0, problem.New(problem.NameTaken, "a folder of that name is in "+o.dir)
 	}
-	partial := path.Join(path.Dir(name), fmt.Sprintf(".cove-partial-%d", os.Getpid()))
+	partial := path.Join(path.Dir(name), fmt.Sprintf("%s%d", partialPrefix, os.Getpid()))
 	f, err := o.root.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o644)
 	if err != nil {
-		return 0, fmt.Errorf("write %s: %w", name, err)
+		return 0, unwrittenResult(err)
 	}
 	counted := &boundedWriter{to: f, left: maxSavedBytes - o.bytes, told: func(n int64) {
 		if o.fetches {
@@ -420,7 +420,7 @@ func (o *outFolder) write(name string, fill func(io.Writer) error) (int64, error
 	}
 	if err != nil {
 		_ = o.root.Remove(partial)
-		return 0, err
+		return 0, unwrittenResult(err)
 	}
 	if info, err := o.root.Lstat(name); err == nil {
 		o.record.add(name, info)

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"cove/internal/durable"
+	"cove/internal/problem"
 )
 
 // outRecord knows which files of an out folder came from cove and were not changed since: those are replaced by later results of the same name, and all others are the user's. The record is kept in
@@ -93,3 +96,21 @@ func (o *outFolder) isUsers(name string) bool {
 	o.spared = append(o.spared, filepath.Join(o.dir, name))
 	return true
 }
+
+// unwrittenResult is why the system did not write a result, without the name of the partial file, which nobody knows; other errors stay what they are.
+func unwrittenResult(err error) error {
+	cause := error(nil)
+	if broken, ok := errors.AsType[*fs.PathError](err); ok && strings.HasPrefix(filepath.Base(broken.Path), partialPrefix) {
+		cause = broken.Err
+	}
+	if broken, ok := errors.AsType[*os.LinkError](err); ok {
+		cause = broken.Err
+	}
+	if cause == nil {
+		return err
+	}
+	return problem.New(problem.FileUnwritable, "it cannot be written").WithCause(cause)
+}
+
+// partialPrefix is what the name of a result begins with while it is written.
+const partialPrefix = ".cove-partial-"

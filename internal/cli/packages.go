@@ -207,9 +207,9 @@ func (f deskFlags) tell(p *Program, c changed) error {
 	}
 	switch {
 	case len(c.Changes) == 0 && c.same:
-		fmt.Fprintln(p.Err, "cove: "+lang.Text("nothing changed; "+standingText(c.Standing)))
+		fmt.Fprintln(p.Err, "cove: "+lang.Sprintf("nothing changed; %s", standingText(c.Standing)))
 	case len(c.Changes) == 0:
-		fmt.Fprintln(p.Err, "cove: "+lang.Text("no version changed; "+standingText(c.Standing)))
+		fmt.Fprintln(p.Err, "cove: "+lang.Sprintf("no version changed; %s", standingText(c.Standing)))
 	default:
 		notef(p.Err, "%s (%s)", standingText(c.Standing), cost(c.provision))
 	}
@@ -218,9 +218,9 @@ func (f deskFlags) tell(p *Program, c changed) error {
 
 func standingText(s Standing) string {
 	if s.File == "" {
-		return "there are no standing packages"
+		return lang.Text("there are no standing packages")
 	}
-	return fmt.Sprintf("%s: %s, %s in all", oneLine(s.File), count(len(s.Requirements), "requirement"), count(len(s.Packages), "package"))
+	return lang.Sprintf("%s: %s, %s in all", oneLine(s.File), count(len(s.Requirements), "requirement"), count(len(s.Packages), "package"))
 }
 
 // count says how many there are, in the language of the process.

@@ -151,7 +151,7 @@ func layerText(packages map[string]string) string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(packages)) {
 		if len(names) == packagesShown {
-			return strings.Join(names, ", ") + fmt.Sprintf(" and %d more", len(packages)-len(names))
+			return strings.Join(names, ", ") + lang.Sprintf(" and %d more", len(packages)-len(names))
 		}
 		names = append(names, oneLine(name+" "+packages[name]))
 	}

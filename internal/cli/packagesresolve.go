@@ -220,7 +220,7 @@ func (r *resolving) one(module string) error {
 		h := translated([]string{"MODULE", "PACKAGE", "TIER", "WHY"})
 		fmt.Fprintf(r.out, "%s  %s  %s  %s\n", padded(h[0], r.width), padded(h[1], 28), padded(h[2], 7), h[3])
 	}
-	_, err := fmt.Fprintf(r.out, "%-*s  %-28s  %-7s  %s\n", r.width, oneLine(module), packageWord(a), word, lang.Text(reasonWords(a)))
+	_, err := fmt.Fprintf(r.out, "%s  %-28s  %s  %s\n", padded(oneLine(module), r.width), packageWord(a), padded(tierText(word), 7), reasonWords(a))
 	return err
 }
 
@@ -237,6 +237,25 @@ func tierWord(a names.Answer, tier pydeps.Tier) string {
 	return string(tier)
 }
 
+// tierText is a word of tierWord in the language of the process.
+func tierText(word string) string {
+	switch word {
+	case string(names.Standard):
+		return lang.Text("stdlib")
+	case string(names.Unknown):
+		return lang.Text("unknown")
+	case string(pydeps.TierRefused):
+		return lang.Text("refused")
+	case string(pydeps.TierBase):
+		return lang.Text("base")
+	case string(pydeps.TierTable):
+		return lang.Text("table")
+	case string(pydeps.TierOther):
+		return lang.Text("other")
+	}
+	return word
+}
+
 func packageWord(a names.Answer) string {
 	if a.Distribution == "" {
 		return "-"
@@ -247,17 +266,17 @@ func packageWord(a names.Answer) string {
 	return a.Distribution
 }
 
-// reasonWords is why, and what to do where there is no package.
+// reasonWords is why, and what to do where there is no package, in the language of the process.
 func reasonWords(a names.Answer) string {
-	text := oneLine(a.Explanation)
+	text := lang.Text(oneLine(a.Explanation))
 	if a.Status == names.Unknown && names.Rank(require.Normalize(a.Module)) > 0 {
-		return text + "; it is the name of a package, for %pip install"
+		return text + lang.Joint("; ") + lang.Text("it is the name of a package, for %pip install")
 	}
 	if a.Hint != "" {
-		text += "; " + oneLine(a.Hint)
+		text += lang.Joint("; ") + lang.Text(oneLine(a.Hint))
 	}
 	if len(a.Suggestions) > 0 {
-		text += "; similar: " + oneLine(strings.Join(a.Suggestions, ", "))
+		text += lang.Joint("; ") + lang.Sprintf("similar: %s", oneLine(strings.Join(a.Suggestions, ", ")))
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/notebook"
+	"cove/internal/problem"
 )
 
 // mostKept bounds the bytes of output that the REPL keeps for a notebook.
@@ -73,7 +74,11 @@ func (r *repl) saveNotebook(name string) {
 	for _, c := range r.cells.all {
 		d.Turns[0].Blocks = append(d.Turns[0].Blocks, notebook.Block{Cell: c})
 	}
-	write, name := notebookWriter(name)
+	write, name, err := notebookWriter(name)
+	if err != nil {
+		r.p.report(err)
+		return
+	}
 	if _, err := writeWhole(name, 0o666, func(w io.Writer) error { return write(w, d) }); err != nil {
 		r.p.report(err)
 		return
@@ -85,14 +90,18 @@ func (r *repl) saveNotebook(name string) {
 }
 
 // notebookWriter is what writes documents in the format that the name's ending says, and the name with the ending that is usual where it has none.
-func notebookWriter(name string) (func(io.Writer, notebook.Document) error, string) {
-	switch filepath.Ext(name) {
+func notebookWriter(name string) (write func(io.Writer, notebook.Document) error, whole string, err error) {
+	ending := filepath.Ext(name)
+	switch strings.ToLower(ending) {
 	case ".md":
-		return notebook.WriteMarkdown, name
+		return notebook.WriteMarkdown, name, nil
 	case ".py":
-		return notebook.WritePython, name
+		return notebook.WritePython, name, nil
 	case ".ipynb":
-		return notebook.WriteIPYNB, name
+		return notebook.WriteIPYNB, name, nil
+	case "":
+		return notebook.WriteIPYNB, name + ".ipynb", nil
 	}
-	return notebook.WriteIPYNB, name + ".ipynb"
+	return nil, "", problem.New(problem.Usage, oneLine(name)+": cove writes notebooks (.ipynb), Markdown (.md) and programs (.py)").
+		WithHint("give it one of these endings, for example " + oneLine(strings.TrimSuffix(name, ending)) + ".ipynb")
 }

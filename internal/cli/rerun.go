@@ -17,7 +17,7 @@ import (
 type rerunCmd struct {
 	ownSignals
 	serverFlags
-	ID string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
+	ID string `arg:"" optional:"" complete:"conversation" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
 	fileFlags
 	sandboxFlags
 	networkFlags

@@ -99,7 +99,7 @@ Examples:
     COVE_METRICS_LISTEN=127.0.0.1:9100 cove serve --json`
 }
 
-func (c *serveCmd) config(p *Program) (config.Config, error) {
+func (c *serveCmd) config(ctx context.Context, p *Program) (config.Config, error) {
 	cfg, err := c.settings(p)
 	if err != nil {
 		return cfg, err
@@ -130,14 +130,14 @@ func (c *serveCmd) config(p *Program) (config.Config, error) {
 	}
 	for _, name := range append(config.List{cfg.Models.Default}, cfg.Models.Serve...) {
 		if _, err := choose.Parse(cfg, name); name != "" && problem.Is(err, problem.Invalid) {
-			return cfg, err // a key that is missing is no reason not to run code
+			return cfg, choose.Suggest(ctx, cfg, name, err) // a key that is missing is no reason not to run code
 		}
 	}
 	return cfg, nil
 }
 
 func (c *serveCmd) run(ctx context.Context, p *Program) (int, error) {
-	cfg, err := c.config(p)
+	cfg, err := c.config(ctx, p)
 	if err != nil {
 		return 0, err
 	}
@@ -215,7 +215,7 @@ func welcome(a ServerAbout) string {
 		models += fmt.Sprintf(" and %d more", more)
 	}
 	if models == "" {
-		models = "none: " + a.NoModel + "; code runs all the same"
+		models = noModels(a.NoModel)
 	}
 	row("models", oneLine(models))
 	engine := a.Engine + ", Python " + a.Python + ", " + a.Packages + " packages"
@@ -257,6 +257,15 @@ func welcome(a ServerAbout) string {
 	}
 	b.WriteString("\n  " + lang.Text("Ctrl-C ends it.") + "\n\n")
 	return b.String()
+}
+
+// noModels says that the server has no language model, and why where that is not that none was named.
+func noModels(why string) string {
+	text := "none yet: running code needs none, answering questions does. Set OPENAI_API_KEY or ANTHROPIC_API_KEY and start again, or connect one in the page"
+	if why == "" {
+		return text
+	}
+	return text + " (" + why + ")"
 }
 
 // ending is interruptible for a program whose every signal means to end in good order, and at once when it comes again.

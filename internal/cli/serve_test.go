@@ -80,6 +80,9 @@ func TestServeWelcomes(t *testing.T) {
 	known := about
 	known.Key, known.Models, known.NoModel = "", nil, "no key is set"
 	r = serve(t, &standIn{about: known}, []os.Signal{os.Interrupt})
+	if !strings.Contains(r.out, "none yet: running code needs none, answering questions does. Set OPENAI_API_KEY") || strings.Contains(r.out, "none: ") {
+		t.Errorf("that there is no model is said so:\n%s", r.out)
+	}
 	if r.code != 0 || strings.Contains(r.out, "first key") || !strings.Contains(r.out, "no key is set") || !strings.Contains(r.out, "cove key create") {
 		t.Errorf("exit code %d:\n%s", r.code, r.out)
 	}
@@ -110,7 +113,7 @@ func TestServeEndsAtOnce(t *testing.T) {
 func TestServeMistakes(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"such as 127.0.0.1:8700":                    {"serve", "--listen", "here"},
+		"write 127.0.0.1:8700":                      {"serve", "--listen", "here"},
 		"or unix:/PATH":                             {"serve", "--listen", "unix:cove.sock"},
 		"does not name a model":                     {"serve", "--model", "nonsense"},
 		"there is no provider":                      {"serve", "--config", "$DIR/models.toml"},

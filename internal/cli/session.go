@@ -177,7 +177,7 @@ func (c *sessionLs) run(ctx context.Context, p *Program) (int, error) {
 		}
 		rows := make([][]string, 0, len(all))
 		for _, s := range all {
-			rows = append(rows, []string{oneLine(cmp.Or(s.Name, s.ID)), string(s.State), dateTime(s.Used), humanSize(s.Disk), fmt.Sprint(s.Executions), oneLine(s.python())})
+			rows = append(rows, []string{oneLine(cmp.Or(s.Name, s.ID)), sessionState(s.State), dateTime(s.Used), s.size(), fmt.Sprint(s.Executions), oneLine(s.python())})
 		}
 		if err := p.table([]string{"NAME", "STATE", "LAST USED", "SIZE", "EXECUTIONS", "PYTHON"}, 0, rows); err != nil {
 			return err
@@ -189,6 +189,31 @@ func (c *sessionLs) run(ctx context.Context, p *Program) (int, error) {
 		}
 		return nil
 	})
+}
+
+// size is what a session takes on the disk; what was not saved yet takes nothing that could be told.
+func (s sessionView) size() string {
+	if s.Disk == 0 {
+		return "-"
+	}
+	return humanSize(s.Disk)
+}
+
+// sessionState is the word for a state of a session.
+func sessionState(s named.State) string {
+	switch s {
+	case named.New:
+		return lang.Text("new")
+	case named.Running:
+		return lang.Text("running")
+	case named.Paused:
+		return lang.Text("paused")
+	case named.Lost:
+		return lang.Text("lost")
+	case named.Broken:
+		return lang.Text("broken")
+	}
+	return string(s)
 }
 
 func dateTime(t time.Time) string {

@@ -85,13 +85,13 @@ func (c *sessionPs) run(ctx context.Context, p *Program) (int, error) {
 func stateOf(i process.Info) string {
 	switch {
 	case i.Exit == nil:
-		return "running"
+		return lang.Text("running")
 	case i.Exit.Reason != process.ByItself:
-		return "killed: " + string(i.Exit.Reason)
+		return lang.Text("killed: " + string(i.Exit.Reason))
 	case i.Exit.Signal != "":
 		return i.Exit.Signal
 	}
-	return fmt.Sprintf("exit %d", i.Exit.Code)
+	return lang.Sprintf("exit %d", i.Exit.Code)
 }
 
 // findProcess finds the process with an id, or the newest with a label, those that run first.

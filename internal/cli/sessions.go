@@ -102,11 +102,14 @@ func (l localSessions) Own(context.Context) ([]string, error) {
 
 // details is what people are shown of a session.
 func details(s named.Info) [][2]string {
-	rows := [][2]string{{"name", s.Name}, {"state", string(s.State)}}
+	rows := [][2]string{{"name", s.Name}, {"state", sessionState(s.State)}}
 	add := func(name, value string) {
 		if value != "" {
 			rows = append(rows, [2]string{name, value})
 		}
+	}
+	if s.State == named.Lost && s.Reason == "" {
+		add("reason", "what used it last ended before it saved; the next command goes on from what was saved before")
 	}
 	add("reason", s.Reason)
 	if s.Running != nil && s.State == named.Running {

@@ -89,6 +89,21 @@ func TestSessionsOfAServer(t *testing.T) {
 	}
 }
 
+// TestWhatIsNotKnownOfSessions wants no size where nothing was saved yet, and what it means that a session is lost.
+func TestWhatIsNotKnownOfSessions(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	unsaved := strings.Replace(oneSession, `"disk_bytes":1048576`, `"disk_bytes":0`, 1)
+	lost := strings.Replace(strings.Replace(oneSession, `"state":"active"`, `"state":"lost"`, 1), `"name":"lab"`, `"name":"gone"`, 1)
+	do := someSessions(t, &asked, unsaved, lost)
+	if out := do("session", "ls").out; strings.Contains(out, "0 B") || !strings.Contains(out, "-        3") || !strings.Contains(out, "lost") {
+		t.Errorf("%s", out)
+	}
+	if r := do("session", "show", "gone"); !strings.Contains(r.out, "what used it last ended before it saved") {
+		t.Errorf("%s%s", r.out, r.err)
+	}
+}
+
 // TestMistakesWithSessionsOfAServer wants nothing to be done where it is not sure to which session.
 func TestMistakesWithSessionsOfAServer(t *testing.T) {
 	t.Parallel()

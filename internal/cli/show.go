@@ -28,7 +28,7 @@ import (
 type showCmd struct {
 	ownSignals // while it pages, they are the pager's
 	serverFlags
-	ID      string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
+	ID      string `arg:"" optional:"" complete:"conversation" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
 	All     bool   `help:"Also show the branches that were left when the conversation went back to an earlier question."`
 	JSON    bool   `name:"json" help:"Print it as JSON: one object per turn, with its events."`
 	NoPager bool   `help:"Do not page it."`
@@ -253,7 +253,7 @@ func unwrapped(w io.Writer) io.Writer {
 
 type exportCmd struct {
 	serverFlags
-	ID     string `arg:"" optional:"" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
+	ID     string `arg:"" optional:"" complete:"conversation" help:"cnv_..., trn_... or exe_..., a number of cove history, or last, which is what is meant without one."`
 	Format string `default:"" enum:"ipynb,md,py," placeholder:"FORMAT" help:"ipynb, a Jupyter notebook; md, Markdown; py, a program. Without: what the ending of --out says, or else ipynb."`
 	Out    string `short:"o" placeholder:"FILE" help:"The file to write. Without: standard output."`
 }

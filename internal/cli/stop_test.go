@@ -1,17 +1,22 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"cove/internal/cli"
 	"cove/internal/config"
+	"cove/internal/hub"
+	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/model/choose"
 )
@@ -78,6 +83,76 @@ func TestSignalsEndCommands(t *testing.T) {
 				t.Errorf("exit code %d, want %d; stderr: %s", r.code, test.want, r.err)
 			}
 		})
+	}
+}
+
+// awaitedText is a text that is written at any time; said is closed when it has these words.
+type awaitedText struct {
+	words string
+	said  chan struct{}
+
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *awaitedText) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	had := strings.Contains(b.text.String(), b.words)
+	n, err := b.text.Write(p)
+	if !had && strings.Contains(b.text.String(), b.words) {
+		close(b.said)
+	}
+	return n, err
+}
+
+func (b *awaitedText) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// TestCodeThatDoesNotStop wants Ctrl-C on code that ignores it to say what happens, and that another one ends it at once.
+func TestCodeThatDoesNotStop(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{"run": {"run", "-c", "x"}, "repl": {"repl"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			said := &awaitedText{words: "Ctrl-C again ends it at once", said: make(chan struct{})}
+			s := &stubborn{scripted: &scripted{}, begun: make(chan struct{})}
+			r := run(t, s.scripted, func(_ string, p *cli.Program) {
+				signals := make(chan os.Signal)
+				p.Signals, p.Err, p.In = signals, said, strings.NewReader("x\n")
+				p.Open = func(context.Context, config.Config, io.Writer) (hub.Live, error) { return s, nil }
+				go func() {
+					<-s.begun
+					signals <- os.Interrupt
+					<-said.said
+					s.over()
+				}()
+			}, args...)
+			if text := said.String(); !strings.Contains(text, "cove: the code does not stop: its Python is ended in a few seconds and its variables are lost; Ctrl-C again ends it at once") {
+				t.Errorf("exit code %d: %s", r.code, text)
+			}
+		})
+	}
+}
+
+// stubborn is a session whose code goes on when it is interrupted, until over is called.
+type stubborn struct {
+	*scripted
+	begun chan struct{}
+	ended chan struct{}
+}
+
+func (s *stubborn) over() { close(s.ended) }
+
+func (s *stubborn) Execute(context.Context, kernel.Request) iter.Seq2[kernel.Event, error] {
+	s.ended = make(chan struct{})
+	return func(yield func(kernel.Event, error) bool) {
+		close(s.begun)
+		<-s.ended
+		yield(kernel.Done{Outcome: kernel.OutcomeInterrupted, ExitCode: 1}, nil)
 	}
 }
 

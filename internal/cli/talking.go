@@ -168,7 +168,7 @@ func (t *talking) talk(i *interruption, inputs []input, out *outFolder, use func
 	if t.base != "" {
 		return t.remotely(i, inputs, out, use)
 	}
-	if t.Tries > 0 {
+	if t.Tries != nil {
 		return t.inTries(i, inputs, out, use)
 	}
 	return t.locally(i, inputs, out, use)

@@ -25,21 +25,21 @@ import (
 
 // tryFlags have a question answered several times at once.
 type tryFlags struct {
-	Tries  int      `placeholder:"N" help:"Answer each question N times at once (2 to 10), each try in a fork of the session, and go on from the best one: that which passes --assert, or what most answer."`
+	Tries  *int     `placeholder:"N" help:"Answer each question N times at once (2 to 10), each try in a fork of the session, and go on from the best one: that which passes --assert, or what most answer."`
 	Models []string `placeholder:"PROVIDER/NAME" help:"With --tries: who answers them, one after the other, instead of --model alone."`
 	Assert string   `placeholder:"CODE" help:"With --tries: code that a right answer passes, such as 'total > 0'. It runs after a try, without an error and with a last value that is not false; the words of the answer are the variable answer."`
 }
 
 // checkTries returns what is wrong with flags about tries.
 func (f talkFlags) checkTries() error {
-	switch {
-	case f.Tries == 0 && (f.Assert != "" || len(f.Models) > 0):
+	switch n := numberOf(f.Tries); {
+	case f.Tries == nil && (f.Assert != "" || len(f.Models) > 0):
 		return problem.New(problem.Usage, "--models and --assert are about several tries").WithHint("add --tries 3")
-	case f.Tries == 0:
+	case f.Tries == nil:
 		return nil
-	case f.Tries < 2 || f.Tries > hub.MostTries:
-		return problem.New(problem.Usage, "--tries must be 2 to 10")
-	case len(f.Models) > f.Tries:
+	case n < 2 || n > hub.MostTries:
+		return triesOutOfRange()
+	case len(f.Models) > n:
 		return problem.New(problem.Usage, "there are more --models than --tries")
 	case f.AskFirst:
 		return problem.New(problem.Usage, "--ask shows code before it runs, and --tries runs several programs at once").WithHint("leave one of them out")
@@ -47,6 +47,18 @@ func (f talkFlags) checkTries() error {
 		return problem.New(problem.Usage, "each of several tries would call the tools").WithHint("leave --tools or --tries out")
 	}
 	return nil
+}
+
+func triesOutOfRange() error {
+	return problem.New(problem.Usage, "--tries must be 2 to 10").WithHint("leave it out to have each question answered once")
+}
+
+// numberOf is the number that a flag gives, 0 where it is not given.
+func numberOf(flag *int) int {
+	if flag == nil {
+		return 0
+	}
+	return *flag
 }
 
 // asked is the model that is asked; "": the settings say which.
@@ -59,10 +71,10 @@ func (f talkFlags) asked() string {
 
 // tries is what a turn is asked with; nil: one.
 func (f tryFlags) tries() *api.Tries {
-	if f.Tries == 0 {
+	if f.Tries == nil {
 		return nil
 	}
-	return &api.Tries{Number: f.Tries, Models: f.Models, Check: f.Assert}
+	return &api.Tries{Number: *f.Tries, Models: f.Models, Check: f.Assert}
 }
 
 // openModels opens the models of the tries.

@@ -106,13 +106,16 @@ func (s Serve) validate() error {
 	if len(s.Listen) == 0 {
 		return bad("serve.listen", "must name an address, such as 127.0.0.1:8700")
 	}
-	for _, at := range slices.Concat(s.Listen, List{s.MetricsListen, s.DebugListen}) {
-		if at == "" || strings.HasPrefix(at, "unix:/") {
-			continue
+	for _, at := range s.Listen {
+		if err := checkListen("serve.listen", at); err != nil {
+			return err
 		}
-		if _, _, err := net.SplitHostPort(at); err != nil || strings.HasPrefix(at, "unix:") {
-			return bad("serve.listen, serve.metrics_listen and serve.debug_listen", fmt.Sprintf("have addresses with a port, such as 127.0.0.1:8700 or :8700, or unix:/PATH, not %q", at))
-		}
+	}
+	if err := checkListen("serve.metrics_listen", s.MetricsListen); err != nil {
+		return err
+	}
+	if err := checkListen("serve.debug_listen", s.DebugListen); err != nil {
+		return err
 	}
 	if _, err := s.Proxies(); err != nil {
 		return bad("serve.trusted_proxies", err.Error())
@@ -121,6 +124,22 @@ func (s Serve) validate() error {
 		return bad("serve.tls_cert and serve.tls_key", "go together")
 	}
 	return nil
+}
+
+// checkListen returns what is wrong with an address to listen on; "" is none.
+func checkListen(setting, at string) error {
+	if at == "" || strings.HasPrefix(at, "unix:/") {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(at)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port) // a number, or a name such as http
+	}
+	if err == nil && !strings.HasPrefix(at, "unix:") {
+		return nil
+	}
+	return problem.New(problem.ConfigInvalid, fmt.Sprintf("%s must be an address with a port, not %q", setting, at)).
+		WithHint("write 127.0.0.1:8700 for this machine alone, as in --listen 127.0.0.1:8700, :8700 for all its addresses, or unix:/PATH for a socket")
 }
 
 func (s Store) validate() error {

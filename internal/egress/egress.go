@@ -222,9 +222,9 @@ func (d *Dialer) closedAddress(a netip.Addr, port int, direct bool) string {
 	case kind == public || d.o.Operator.namesAddress(a, port, kind == special):
 		return ""
 	case kind == special:
-		return "it is this machine's own, or tells machines secrets, and no rule names exactly this address"
+		return "it is this machine's own, or tells machines secrets; only a rule for exactly this address permits it (--allow-net ADDRESS, on a server the setting network.allow)"
 	}
-	return "it is not an address of the public internet, and no rule of the operator's names it"
+	return "it is not an address of the public internet; only a rule for its network permits it (--allow-net NETWORK such as 10.1.2.0/24, on a server the setting network.allow)"
 }
 
 // resolve returns the addresses of a name that may be connected to.

@@ -52,6 +52,10 @@ func (s *Server) caller(r *http.Request) (auth.Principal, error) {
 		return s.signedIn(r, cookies)
 	}
 	text, ok := s.keyText(r)
+	if documentation := noteOf(r).asked.Access == surface.Documentation; documentation && (!ok || text == "") {
+		return auth.Principal{}, problem.New(problem.Unauthenticated, "a key is needed, for this documentation too").
+			WithHint("send Authorization: Bearer cove_..., in a browser the key as the password with any name; cove's source has the same as docs/openapi.json, and the setting serve.docs_public opens this one to everybody")
+	}
 	if !ok || text == "" {
 		return auth.Principal{}, problem.New(problem.Unauthenticated, "a key is needed").
 			WithHint("send Authorization: Bearer cove_...; cove key create makes a key")

@@ -9,6 +9,7 @@ import (
 
 	"cove/internal/auth"
 	"cove/internal/httpd"
+	"cove/internal/problem"
 	"cove/internal/surface"
 )
 
@@ -94,6 +95,31 @@ func TestABrowserSendsTheKeyAsAPasswordForTheDocumentationAlone(t *testing.T) {
 	want(t, "a change", g.ask(t, "POST", "/api/v1/docs", "", "Authorization", basic("me", anns)), 401)
 }
 
+// TestPlacesAreInColumns wants what is said of each place to begin in one column, also beside a long address.
+func TestPlacesAreInColumns(t *testing.T) {
+	t.Parallel()
+	g := newRig(t, httpd.Options{Surfaces: []surface.Surface{{About: "what has a long address", Prefix: "/a/rather/long/address/", Handler: http.NotFoundHandler(), Refuse: func(http.ResponseWriter, *http.Request, *problem.Error) {}}}}, nil)
+	column := 0
+	for line := range strings.Lines(g.ask(t, "GET", "/", "").Body.String()) {
+		if !strings.HasPrefix(line, "/") {
+			continue
+		}
+		at := strings.Index(line, "  ")
+		for at >= 0 && line[at] == ' ' {
+			at++
+		}
+		if column == 0 {
+			column = at
+		}
+		if at != column || at <= len("/a/rather/long/address") {
+			t.Errorf("%q begins at %d, others at %d", line, at, column)
+		}
+	}
+	if column == 0 {
+		t.Error("no place is said")
+	}
+}
+
 func TestRefusalsHaveTheFormOfTheirSurface(t *testing.T) {
 	t.Parallel()
 	g := newRig(t, httpd.Options{}, nil)
@@ -113,6 +139,11 @@ func TestRefusalsHaveTheFormOfTheirSurface(t *testing.T) {
 	none, bad := g.ask(t, "GET", "/v1/things/1", ""), g.ask(t, "GET", "/v1/nothing", anns[:20])
 	if codeOf(t, none) != codeOf(t, bad) {
 		t.Error("a missing key and a wrong one have different codes")
+	}
+	docs := g.ask(t, "GET", "/api/v1/docs", "")
+	must(t, json.Unmarshal(docs.Body.Bytes(), &p))
+	if hint, _ := p["hint"].(string); !strings.Contains(hint, "docs/openapi.json") || !strings.Contains(hint, "serve.docs_public") {
+		t.Errorf("that the documentation needs a key is said with %v", p)
 	}
 	if root := g.ask(t, "GET", "/", ""); !strings.Contains(root.Body.String(), "/api/v1/docs") {
 		t.Errorf("the root does not say where things are: %s", root.Body)

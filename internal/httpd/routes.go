@@ -187,15 +187,20 @@ func (s *Server) welcome(w http.ResponseWriter, r *http.Request) {
 
 // whereThingsAre is the server's first page.
 func (s *Server) whereThingsAre() string {
-	var out strings.Builder
+	var places [][2]string
 	for _, f := range s.o.Surfaces {
-		fmt.Fprintf(&out, "%-15s%s\n", cmpOr(f.Host+strings.TrimSuffix(f.Prefix, "/"), "/"), f.About)
+		places = append(places, [2]string{cmpOr(f.Host+strings.TrimSuffix(f.Prefix, "/"), "/"), f.About})
 	}
-	return out.String() + `/health        whether the server is alive; /health/ready: whether it can work
-/metrics       for Prometheus
-
-Send a key as Authorization: Bearer cove_... (cove key create makes one).
-`
+	places = append(places, [2]string{"/health", "whether the server is alive; /health/ready: whether it can work"}, [2]string{"/metrics", "for Prometheus"})
+	longest := 0
+	for _, p := range places {
+		longest = max(longest, len(p[0]))
+	}
+	var out strings.Builder
+	for _, p := range places {
+		fmt.Fprintf(&out, "%-*s  %s\n", longest, p[0], p[1])
+	}
+	return out.String() + "\nSend a key as Authorization: Bearer cove_... (cove key create makes one).\n"
 }
 
 func (s *Server) alive(w http.ResponseWriter, _ *http.Request) { state(w, http.StatusOK, "ok") }

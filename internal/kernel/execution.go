@@ -16,10 +16,13 @@ import (
 	"cove/internal/wire"
 )
 
+// InterruptGrace is how long code has, on an idle machine, to end after it was interrupted; then it is interrupted again, and killed after as long.
+const InterruptGrace = 2 * time.Second
+
 // The interrupt ladder: how long code has on an idle machine after each step before the next, harder one (see patience).
 var ladder = [...]rung{
-	{syscall.SIGINT, 2 * time.Second, 2},
-	{syscall.SIGINT, 2 * time.Second, 2},
+	{syscall.SIGINT, InterruptGrace, 2},
+	{syscall.SIGINT, InterruptGrace, 2},
 	{syscall.SIGKILL, 5 * time.Second, 6}, // after that the sandbox counts as dead, and its files as lost
 }
 

@@ -201,7 +201,10 @@ func (c *Catalogue) parts(text string, deep int) (translated string, known bool)
 			if !ok {
 				continue
 			}
-			translated = text[:start] + t
+			translated = t
+			if from > 0 { // what is known begins after a joint, and what is before that stays
+				translated = text[:ends[from-1].start] + joints[ends[from-1].joint][1] + t
+			}
 			if to < len(ends) {
 				more := rest
 				if deep > 0 {
@@ -227,6 +230,19 @@ func jointsOf(text string) (found []joint) {
 		}
 	}
 	return found
+}
+
+// Joint is what stands between two parts of a message in the language of the process: of ": ", "; ", ". " and ", ".
+func Joint(english string) string {
+	if used == nil {
+		return english
+	}
+	for _, j := range joints {
+		if j[0] == english {
+			return j[1]
+		}
+	}
+	return english
 }
 
 // used is the catalogue of this process.

@@ -15,7 +15,8 @@ const (
 )
 
 // Of is the language for a setting, "" where nothing is set, and for the environment as POSIX and GNU gettext read it: LC_ALL, LC_MESSAGES and LANG say the
-// locale, the first that is not empty; where that is not C, LANGUAGE lists the languages that are wanted, the best first. getenv is os.Getenv or a stand-in.
+// locale, the first that is not empty; where that is not C, LANGUAGE lists the languages that are wanted, the best first. Where the
+// locale names another encoding than UTF-8, such as zh_CN.GBK, it is English, which is the same in both. getenv is os.Getenv or a stand-in.
 func Of(setting string, getenv func(string) string) Language {
 	if l, ok := known(setting); ok {
 		return l
@@ -26,7 +27,7 @@ func Of(setting string, getenv func(string) string) Language {
 			break
 		}
 	}
-	if first := languageOf(locale); first == "" || first == "c" || first == "posix" {
+	if first := languageOf(locale); first == "" || first == "c" || first == "posix" || !isUnicode(locale) {
 		return English
 	}
 	for wanted := range strings.SplitSeq(getenv("LANGUAGE"), ":") {
@@ -36,6 +37,13 @@ func Of(setting string, getenv func(string) string) Language {
 	}
 	l, _ := known(locale)
 	return l
+}
+
+// isUnicode says whether text in the encoding of a locale can be UTF-8, in which the program writes: whether the locale names that or none.
+func isUnicode(locale string) bool {
+	_, encoding, named := strings.Cut(locale, ".")
+	encoding, _, _ = strings.Cut(encoding, "@")
+	return !named || strings.EqualFold(strings.ReplaceAll(encoding, "-", ""), "utf8")
 }
 
 // known is the language that a locale such as zh_TW.UTF-8 names, English where it names none that the program speaks. Every kind of Chinese is the one there is.

@@ -20,6 +20,10 @@ func TestLanguageOfTheEnvironment(t *testing.T) {
 		{"", map[string]string{"LANG": "zh_CN.UTF-8"}, Chinese},
 		{"", map[string]string{"LANG": "zh_TW.UTF-8"}, Chinese},
 		{"", map[string]string{"LANG": "zh"}, Chinese},
+		{"", map[string]string{"LANG": "zh_CN.utf8@pinyin"}, Chinese},
+		{"", map[string]string{"LANG": "zh_CN.GBK"}, English}, // whose terminals show no UTF-8
+		{"", map[string]string{"LANG": "zh_TW.Big5", "LANGUAGE": "zh_TW"}, English},
+		{"zh", map[string]string{"LANG": "zh_CN.GB18030"}, Chinese},
 		{"", map[string]string{"LANG": "en_US.UTF-8", "LC_MESSAGES": "zh_CN.UTF-8"}, Chinese},
 		{"", map[string]string{"LANG": "zh_CN.UTF-8", "LC_ALL": "de_DE.UTF-8"}, English},
 		{"", map[string]string{"LANG": "zh_CN.UTF-8", "LC_ALL": "C"}, English},
@@ -59,9 +63,9 @@ func TestTexts(t *testing.T) {
 		"there is no session lab":                                       "没有会话 lab",
 		"the key has expired":                                           "密钥已过期",
 		"  the key has expired\n":                                       "  密钥已过期\n",
-		"cannot read a.csv: open a.csv: no such file or directory":      "无法读取 a.csv: open a.csv: 没有这个文件或目录",
-		"read a.csv: no such file or directory":                         "read a.csv: 没有这个文件或目录",
-		"the server says: the key has expired; there is no session lab": "the server says: 密钥已过期；没有会话 lab",
+		"cannot read a.csv: open a.csv: no such file or directory":      "无法读取 a.csv: open a.csv：没有这个文件或目录",
+		"read a.csv: no such file or directory":                         "read a.csv：没有这个文件或目录",
+		"the server says: the key has expired; there is no session lab": "the server says：密钥已过期；没有会话 lab",
 		"table in \"a: b\" has 3 lines":                                 "\"a: b\" 里的 table 有 3 行",
 		"table in \"a has 3 lines":                                      "table in \"a has 3 lines",
 		"table in \"a\" has many lines":                                 "table in \"a\" has many lines",
@@ -77,7 +81,7 @@ func TestTexts(t *testing.T) {
 		"": "",
 		"there is no session lab\nthe key has expired":                       "没有会话 lab\n密钥已过期",
 		strings.Repeat("x", longest) + ": the key has expired":               strings.Repeat("x", longest) + ": the key has expired",
-		"first: second: third: the key has expired":                          "first: second: third: 密钥已过期",
+		"first: second: third: the key has expired":                          "first: second: third：密钥已过期",
 		"the key has expired. the key has expired, first: there is no thing": "密钥已过期。密钥已过期，first: there is no thing",
 	} {
 		if got := c.Text(text); got != want {

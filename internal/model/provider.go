@@ -42,18 +42,18 @@ func (p Provider) Broken(err error) *Failure {
 	if err == nil {
 		return p.Truncated(nil)
 	}
-	cause := errors.New(p.redact(err.Error()))
+	cause := errors.New(p.redact(problem.InWords(err, "")))
 	if dns, ok := errors.AsType[*net.DNSError](err); ok {
 		return &Failure{Problem: problem.New(problem.ModelUnreachable,
 			fmt.Sprintf("the host name %s of the model service cannot be resolved", dns.Name)).
-			WithHint(p.reachHint()).WithCause(cause), Retryable: dns.IsTemporary}
+			WithHint(p.reachHint()), Retryable: dns.IsTemporary}
 	}
 	op, isOp := errors.AsType[*net.OpError](err)
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &Failure{Problem: problem.New(problem.ModelUnreachable,
 			fmt.Sprintf("nothing is listening at %s: the connection was refused", p.host())).
-			WithHint(p.reachHint()).WithCause(cause), Retryable: true}
+			WithHint(p.reachHint()), Retryable: true}
 	case isOp && op.Op == "dial":
 		return &Failure{Problem: problem.New(problem.ModelUnreachable,
 			fmt.Sprintf("no connection to %s", p.host())).WithHint(p.reachHint()).WithCause(cause)}
@@ -92,7 +92,7 @@ func (p Provider) Malformed(cause error) *Failure {
 	return &Failure{Problem: problem.New(problem.ModelStreamMalformed,
 		fmt.Sprintf("%s sent something that is not a valid answer of a model", p.host())).
 		WithHint("check that " + p.URLVariable + " points to the model service itself; " + p.BaseURLHint).
-		WithCause(errors.New(p.redact(cause.Error())))}
+		WithCause(errors.New(p.redact(problem.InWords(cause, ""))))}
 }
 
 // CheckBaseURL returns a failure when the base URL cannot be one, else nil.

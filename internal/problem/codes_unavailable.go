@@ -162,6 +162,8 @@ const (
 	RehearsalFailed = UnavailableCode("rehearsal_failed")
 	// No versions of the packages go together, or they could not be resolved. Ask for other versions, or for fewer packages.
 	ResolveFailed = UnavailableCode("resolve_failed")
+	// Not everything that a command says could be written to its standard output. Make room where that leads to, or lead it elsewhere.
+	OutputUnwritten = UnavailableCode("output_unwritten")
 	// Not all results were saved in the output folder. Choose another folder with --out, or make room.
 	ResultsUnsaved = UnavailableCode("results_unsaved")
 	// The folder for running sandboxes cannot be made or used. Set COVE_RUNTIME to a folder that only you can write to.

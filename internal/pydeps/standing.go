@@ -72,7 +72,7 @@ func StandingIn(dir string) (*Standing, error) {
 	}
 	s.text = string(text)
 	if s.Requirements, err = require.ParseAll(s.text); err != nil {
-		return nil, fmt.Errorf("read %s: %w", filepath.Join(dir, StandingFile), err)
+		return nil, s.Blamed(err)
 	}
 	if s.lock, err = readLock(filepath.Join(dir, LockFile)); err != nil {
 		return nil, err
@@ -84,6 +84,22 @@ func StandingIn(dir string) (*Standing, error) {
 		}
 	}
 	return s, nil
+}
+
+// File is the path of the list.
+func (s *Standing) File() string { return filepath.Join(s.Dir, StandingFile) }
+
+// Blamed is an error about what the list asks for, with the list in its words: who runs something in a folder need not know of a list in one above it.
+func (s *Standing) Blamed(err error) error {
+	p := problem.Of(err)
+	if strings.Contains(p.Message, s.File()) || p.Kind == problem.Canceled {
+		return err
+	}
+	blamed := p.Reworded(fmt.Sprintf("%s asks for packages that sessions here begin with: %s", s.File(), p.Message))
+	if blamed.Hint == "" {
+		return blamed.WithHint("edit that file, or work in another folder")
+	}
+	return blamed.WithHint(blamed.Hint + "; or edit " + s.File())
 }
 
 // Add installs requirements beside those that are there, changing as few versions as it can, and writes both files. When it fails, or when something of what is

@@ -187,7 +187,16 @@ func TestStandingWithoutAProject(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 	write(t, filepath.Join(dir, pydeps.StandingFile), "git+ssh://x/y\n")
-	if _, err := pydeps.FindStanding(dir, w.options.Data); problem.Of(err) == nil || problem.Of(err).Code != "requirement_not_allowed" || !strings.Contains(err.Error(), dir) {
+	if _, err := pydeps.FindStanding(dir, w.options.Data); problem.Of(err) == nil || problem.Of(err).Code != "requirement_not_allowed" || !strings.Contains(problem.Of(err).Message, dir) {
 		t.Errorf("got %v", err)
+	}
+	s.Dir = dir
+	list := filepath.Join(dir, pydeps.StandingFile)
+	blamed := problem.Of(s.Blamed(problem.New(problem.PackageUnknown, "the package index has no package named x").WithHint("check the name")))
+	if blamed.Code != "package_unknown" || !strings.HasPrefix(blamed.Message, list+" asks for packages that sessions here begin with: the package index") || blamed.Hint != "check the name; or edit "+list {
+		t.Errorf("an error about what a list asks for is %+v", blamed)
+	}
+	if again := s.Blamed(blamed); problem.Of(again).Message != blamed.Message {
+		t.Errorf("the list is named twice: %v", again)
 	}
 }

@@ -50,7 +50,7 @@ func (b *builder) build(ctx context.Context) (*Environment, error) {
 	r := b.shelf.recipe
 	b.say("Preparing the %s Python environment on Python %s (%s).", r.set, b.python.Version, b.python.Path)
 	if b.wheels == "" {
-		b.say("This happens once and downloads about %s; later runs share the result.", size(r.download))
+		b.say("This happens once, downloads about %s and needs %s of free disk space; later runs share the result.", size(r.download), size(r.room))
 	}
 	var err error
 	if b.uv, err = b.findUV(ctx); err != nil {
@@ -90,7 +90,8 @@ func (b *builder) checkRoom() error {
 	}
 	free := int64(s.Bavail) * s.Bsize
 	if room := b.shelf.recipe.room; free < room {
-		return diskFull(b.shelf.dir, room).WithCause(fmt.Errorf("%s free, %s needed", size(free), size(room)))
+		full := diskFull(b.shelf.dir, b.shelf.recipe.set)
+		return full.Reworded(fmt.Sprintf("%s: %s are free, and %s are needed", full.Message, size(free), size(room)))
 	}
 	return nil
 }

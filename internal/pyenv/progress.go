@@ -114,8 +114,8 @@ func megabytes(s string) float64 {
 
 // size writes a number of bytes for a person.
 func size(bytes int64) string {
-	if bytes >= 1<<30 {
-		return fmt.Sprintf("%.1f GB", float64(bytes)/(1<<30))
+	if bytes >= 1e9 {
+		return fmt.Sprintf("%.1f GB", float64(bytes)/1e9)
 	}
-	return fmt.Sprintf("%d MB", bytes>>20)
+	return fmt.Sprintf("%d MB", bytes/1e6)
 }

@@ -73,10 +73,13 @@ type traits struct {
 }
 
 var known = map[Set]traits{
-	Standard:     {pythons: []int{13, 12, 11, 14, 10}, charts: true, download: 235 << 20, room: 5 << 29},
-	Standard2024: {pythons: []int{12, 11, 13, 10}, charts: true, download: 235 << 20, room: 5 << 29}, // with 3.13 it has NumPy 2
-	Minimal:      {pythons: []int{13, 12, 11, 14, 10}, download: 5 << 20, room: 200 << 20},
+	Standard:     {pythons: []int{13, 12, 11, 14, 10}, charts: true, download: 245e6, room: 2500e6},
+	Standard2024: {pythons: []int{12, 11, 13, 10}, charts: true, download: 245e6, room: 2500e6}, // with 3.13 it has NumPy 2
+	Minimal:      {pythons: []int{13, 12, 11, 14, 10}, download: 5e6, room: 200e6},
 }
+
+// Room is how much free disk the build of a set's environment needs, and says it for people.
+func Room(set Set) (bytes int64, text string) { return known[set].room, size(known[set].room) }
 
 // Sets lists the sets.
 func Sets() []Set { return []Set{Standard, Standard2024, Minimal} }

@@ -211,7 +211,7 @@ func (b *builder) explain(name string, err error, stderr string) error {
 	}
 	switch {
 	case has("no space left", "os error 28", "disk quota exceeded"):
-		return diskFull(b.shelf.dir, b.shelf.recipe.room).WithCause(cause)
+		return diskFull(b.shelf.dir, b.shelf.recipe.set).WithCause(cause)
 	case has("hash mismatch", "do not match the hashes", "these packages do not match"):
 		return problem.New(problem.PackageHashMismatch, "a downloaded package is not the one that cove was built for (its hash differs)").
 			WithHint("the package index or a proxy may be serving something else: use another index, or clear the cache with `uv cache clean`, and run again").WithCause(cause)
@@ -230,9 +230,17 @@ func (b *builder) explain(name string, err error, stderr string) error {
 		WithHint("no incomplete files were kept: put right what the lines from " + name + " say, and run the command again").WithCause(cause)
 }
 
-func diskFull(dir string, room int64) *problem.Error {
-	return problem.New(problem.DiskFull, "there is not enough free disk space at "+dir).
-		WithHint(fmt.Sprintf("free about %s there, or set COVE_HOME to a folder on a larger disk", size(room)))
+func diskFull(dir string, set Set) *problem.Error {
+	return problem.New(problem.DiskFull, "there is not enough free disk space at "+dir+" for the "+string(set)+" environment").WithHint(RoomHint(set))
+}
+
+// RoomHint says what to do where the environment of a set has no room.
+func RoomHint(set Set) string {
+	_, room := Room(set)
+	if set == Minimal {
+		return fmt.Sprintf("have %s free there, or set COVE_HOME to a folder on a larger disk", room)
+	}
+	return fmt.Sprintf("have %s free there, set COVE_HOME to a folder on a larger disk, or use --packages minimal", room)
 }
 
 func lastLines(text string, n int) string {

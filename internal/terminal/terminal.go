@@ -32,6 +32,8 @@ func OpenFile(rw any) *os.File {
 		return f
 	case *File:
 		return f.file
+	case interface{ Underlying() *os.File }:
+		return f.Underlying()
 	}
 	return nil
 }

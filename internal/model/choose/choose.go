@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -46,7 +47,8 @@ func Model(ctx context.Context, c config.Config, named string) (Choice, error) {
 		named = c.Models.Default
 	}
 	if named != "" {
-		return Parse(c, named)
+		choice, err := Parse(c, named)
+		return choice, Suggest(ctx, c, named, err)
 	}
 	if c.Models.OpenAIKey != "" || c.Models.OpenAIBaseURL != "" {
 		return foundOpenAI(ctx, c)
@@ -63,6 +65,43 @@ func Model(ctx context.Context, c config.Config, named string) (Choice, error) {
 			WithHint("get one, for example: ollama pull qwen3")
 	}
 	return Choice{}, noModel()
+}
+
+// Suggest adds to what Parse says of a name, which may be nil, which model the name most likely means.
+func Suggest(ctx context.Context, c config.Config, named string, err error) error {
+	if !problem.Has(err, problem.ModelName) && !problem.Has(err, problem.ModelProvider) {
+		return err
+	}
+	if meant := meant(ctx, c, named); meant != "" {
+		return problem.Of(err).WithHint("did you mean " + printable(meant) + "?")
+	}
+	return err
+}
+
+// meant is PROVIDER/NAME of the model that has this name at a provider, as the settings and the providers say, or "".
+func meant(ctx context.Context, c config.Config, named string) string {
+	known := append([]string{c.Models.Default}, c.Models.Serve...)
+	if at := slices.IndexFunc(known, func(one string) bool { _, name, _ := strings.Cut(one, "/"); return strings.EqualFold(name, named) }); at >= 0 {
+		return known[at]
+	}
+	providers := []Choice{{Provider: "ollama", BaseURL: c.Models.OllamaHost}}
+	if c.Models.OpenAIKey != "" || c.Models.OpenAIBaseURL != "" {
+		providers = append(providers, Choice{Provider: "openai", BaseURL: c.Models.OpenAIBaseURL, Key: c.Models.OpenAIKey})
+	}
+	for _, p := range providers {
+		names, _ := List(ctx, p) // one that does not answer is not what is meant
+		for _, name := range names {
+			if short, _, _ := strings.Cut(name, ":"); strings.EqualFold(name, named) || p.Provider == "ollama" && strings.EqualFold(short, named) {
+				return p.Provider + "/" + name
+			}
+		}
+	}
+	for prefix, provider := range map[string]string{"gpt-": "openai", "claude-": "anthropic"} {
+		if strings.HasPrefix(named, prefix) {
+			return provider + "/" + named
+		}
+	}
+	return ""
 }
 
 func noModel() error {

@@ -67,6 +67,23 @@ func TestModel(t *testing.T) {
 	}
 }
 
+// TestModelsWithoutTheirProvider wants a name that a provider has to be completed.
+func TestModelsWithoutTheirProvider(t *testing.T) {
+	t.Parallel()
+	own := serving(t, `{"data":[{"id":"tiny"},{"id":"qwen/qwen3"}]}`) + "/v1"
+	ollama := strings.TrimPrefix(serving(t, `{"models":[{"name":"llama3:latest"}]}`), "http://")
+	all := config.Models{OpenAIBaseURL: own, OllamaHost: ollama, Default: "openai/usual"}
+	for named, want := range map[string]string{
+		"tiny": "did you mean openai/tiny?", "Tiny": "did you mean openai/tiny?", "qwen/qwen3": "did you mean openai/qwen/qwen3?", "llama3": "did you mean ollama/llama3:latest?",
+		"usual": "did you mean openai/usual?", "gpt-5.5": "did you mean openai/gpt-5.5?", "claude-sonnet-5-5": "did you mean anthropic/claude-sonnet-5-5?", "nothing": "write PROVIDER/NAME",
+		"mars/x": "the providers are",
+	} {
+		if _, err := choose.Model(t.Context(), config.Config{Models: all}, named); err == nil || !strings.HasPrefix(problem.Of(err).Hint, want) {
+			t.Errorf("%s: %v, %q", named, err, problem.Of(err).Hint)
+		}
+	}
+}
+
 func TestList(t *testing.T) {
 	t.Parallel()
 	base := serving(t, `{"data":[{"id":"a"},{"id":"b"}]}`) + "/v1/"

@@ -212,8 +212,8 @@ func (m *making) checkRoom(found []*contents) error {
 	return m.store.checkRoom(need)
 }
 
-// reserve stays free on the disk: requests for packages must not be able to fill it.
-const reserve = 1 << 30
+// Reserve stays free on the disk: requests for packages must not be able to fill it.
+const Reserve = 1 << 30
 
 func (s *Store) checkRoom(need int64) error {
 	if need == 0 {
@@ -223,8 +223,9 @@ func (s *Store) checkRoom(need int64) error {
 	if err := unix.Statfs(s.dir, &st); err != nil {
 		return fmt.Errorf("look at the free space of %s: %w", s.dir, err)
 	}
-	if free := int64(st.Bavail) * st.Bsize; free < need+reserve {
-		return s.diskFull().WithCause(fmt.Errorf("%s free, about %s needed", bytesText(free), bytesText(need+reserve)))
+	if free := int64(st.Bavail) * st.Bsize; free < need+Reserve {
+		full := s.diskFull()
+		return full.Reworded(fmt.Sprintf("%s: %s are free, and about %s are needed", full.Message, bytesText(free), bytesText(need+Reserve)))
 	}
 	return nil
 }
