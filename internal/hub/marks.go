@@ -43,18 +43,19 @@ func (t Turn) UndoneTo() *Undone {
 	return t.Marks.Undone
 }
 
-// Outdated says of each turn of a branch, the oldest first, whether a step of it or of an earlier one ran again in its session after its answer was written.
+// Outdated says of each turn of a branch, the oldest first, whether a step of it ran again after its answer was written, wherever that was, or one of an earlier turn in its session.
 func Outdated(branch []Turn) []bool {
 	out, last := make([]bool, len(branch)), map[string]time.Time{} // by session
 	for i, t := range branch {
 		if t.Marks != nil {
 			for _, r := range t.Marks.Reruns {
+				out[i] = out[i] || r.At.After(t.Finished)
 				if session := cmp.Or(r.Session, t.Session); r.At.After(last[session]) {
 					last[session] = r.At
 				}
 			}
 		}
-		out[i] = last[t.Session].After(t.Finished)
+		out[i] = out[i] || last[t.Session].After(t.Finished)
 	}
 	return out
 }
