@@ -27,7 +27,7 @@ export const problems: Record<keyof typeof en, readonly [what: string, todo: str
   internal: ['服务器出错。', fault],
   database_unavailable: ['服务器的数据库没有响应。', again],
   database_corrupt: ['服务器的数据库已损坏。', operator],
-  data_folder_unusable: ['服务器无法使用其数据目录。', operator],
+  data_folder_unusable: ['服务器无法使用其数据文件夹。', operator],
   content_missing: ['服务器上缺少此文件的内容。', '请重新上传文件。'],
   content_unreadable: ['服务器无法读取此文件。', again],
   misdirected: ['服务器不使用这个地址。', '请用运维人员给你的地址打开页面。'],
