@@ -77,10 +77,8 @@ func ParseEvent(text []byte) (kernel.Event, error) {
 		}) (kernel.Event, bool) {
 			return kernel.CallAsks{Number: c.Number, Name: c.Name, Arguments: c.Arguments}, true
 		})
-	case "input_request":
-		return parsed(text, parsedInputRequest.event)
-	case "input_reply":
-		return parsed(text, parsedInputReply.event)
+	case "input_request", "input_reply":
+		return parsedInput(kind, text)
 	case "calls_wait":
 		return parsed(text, func(c struct {
 			Calls []struct {
@@ -382,6 +380,13 @@ type parsedTurnEvent struct {
 		ReasoningTokens int64 `json:"reasoning_tokens"`
 		Estimated       bool  `json:"estimated"`
 	} `json:"usage"`
+}
+
+func parsedInput(kind string, text []byte) (kernel.Event, error) {
+	if kind == "input_reply" {
+		return parsed(text, parsedInputReply.event)
+	}
+	return parsed(text, parsedInputRequest.event)
 }
 
 type parsedInputRequest struct {

@@ -29,7 +29,9 @@ const most = 100
 const known = new Map<string, Rerun>(
   Object.entries(read<Record<string, Rerun>>(sessionStorage, place, {})).map(([id, r]) => [
     id,
-    r.state === 'ok' || r.state === 'failed' ? r : { ...r, state: 'failed' as const },
+    r.state === 'ok' || r.state === 'failed' || (r.state === 'running' && r.execution)
+      ? r
+      : { ...r, state: 'failed' as const },
   ]),
 )
 const readers = new Set<() => void>()
@@ -103,6 +105,8 @@ const adopted = new Set<string>()
 
 /** Takes up what ran again in another window, as the turns have it. */
 export async function adopt(turns: readonly Turn[]) {
+  for (const [id, r] of known)
+    if (r.state === 'running' && r.execution && turns.some((t) => t.id === split(id).turn)) void goOn(id, r)
   const there = turns.flatMap((t) => (t.reruns ?? []).map((r) => ({ id: `${t.id}/${r.step}`, ...r })))
   for (const { id, execution, at } of there.slice(-mostAdopted)) {
     if (adopted.has(execution) || known.get(id)?.execution === execution) continue
@@ -110,8 +114,11 @@ export async function adopt(turns: readonly Turn[]) {
     try {
       const ran = await data(client.GET('/executions/{execution}', { params: { path: { execution } } }))
       if ((known.get(id)?.at ?? 0) >= Date.parse(at)) continue
-      const state = ran.state === 'ok' ? 'ok' : 'failed'
-      put(id, { code: ran.code, session: ran.session, execution, at: Date.parse(at), state })
+      const going = ran.state === 'running' || ran.state === 'queued'
+      const state = going ? 'running' : ran.state === 'ok' ? 'ok' : 'failed'
+      const rerun: Rerun = { code: ran.code, session: ran.session, execution, at: Date.parse(at), state }
+      put(id, rerun)
+      if (going) void goOn(id, rerun)
     } catch {
       adopted.delete(execution) // it is looked for again when the turns are read anew
     }
@@ -140,6 +147,19 @@ export function ended<V>(live: Live<V>, over: (view: V) => boolean): Promise<voi
   })
 }
 
+const followed = new Set<string>()
+
+/** Follows a run that another window began, or this one before it was reloaded, to its end. */
+async function goOn(id: string, begun: Rerun) {
+  if (followed.has(begun.execution)) return
+  followed.add(begun.execution)
+  const live = executionLive(begun.execution, true, begun.code)
+  await ended(live, (v) => !!v.done || v.state === 'failed')
+  if (known.get(id)?.execution !== begun.execution) return
+  put(id, { ...begun, state: live.view.done?.outcome === 'ok' ? 'ok' : 'failed' })
+  refresh({ session: begun.session })
+}
+
 async function runOne(session: string, { id, code }: Step): Promise<boolean> {
   const begun: Rerun = { code, session, execution: '', at: next(), state: 'running' }
   const before = known.get(id)
@@ -150,10 +170,11 @@ async function runOne(session: string, { id, code }: Step): Promise<boolean> {
       data(
         client.POST('/sessions/{session}/executions', {
           params: { path: { session }, query: { background: true }, header },
-          body: { code, approved: true }, // a person has looked at it
+          body: { code, approved: true, input: true }, // a person has looked at it
         }),
       ),
     )) as Execution
+    followed.add(made.id)
     put(id, { ...begun, execution: made.id })
     note(id, made.id)
     const live = executionLive(made.id, true, code)

@@ -236,6 +236,7 @@ export const en = {
     fold: 'Fold',
     stale: 'Out of date (an earlier step was re-run)',
     ranAgain: 'Re-run',
+    asks: 'Waiting for input',
     runAgain: 'Run again',
     editCode: 'Edit and run',
     asItWas: 'Show the original',

@@ -223,6 +223,7 @@ export const zh: Words = {
     fold: '折叠',
     stale: '已过期（前面的步骤已重新运行）',
     ranAgain: '已重新运行',
+    asks: '等待输入',
     runAgain: '重新运行',
     editCode: '编辑并运行',
     asItWas: '显示原来的内容',
