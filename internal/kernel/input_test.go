@@ -202,7 +202,7 @@ print(*got, getpass.getpass())`))
 	// More threads than may ask at one time: the code is ended.
 	answers = nil
 	events, done = emitted(t, k, req("import threading\nfor n in range(10_000): threading.Thread(target=input, daemon=True).start()\ninput()"))
-	if replies = hear(events); done.Outcome != kernel.OutcomeProtocol || len(asked) != 8 {
+	if hear(events); done.Outcome != kernel.OutcomeProtocol || len(asked) != 8 {
 		t.Errorf("10,000 threads asked %d times: %+v", len(asked), done)
 	}
 }
@@ -212,6 +212,7 @@ func TestInputAfterAnInterrupt(t *testing.T) {
 	t.Parallel()
 	_, _, k := begin(t)
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	printed := ""
 	for ev, err := range k.Execute(ctx, kernel.Request{
 		Code:   "try:\n    input('first ')\nexcept KeyboardInterrupt:\n    pass\ntry:\n    print(input('second '))\nexcept EOFError:\n    print('nobody')",
