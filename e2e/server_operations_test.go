@@ -71,6 +71,7 @@ func nativeCalls() map[string]call {
 		"process.signal":      {body: `{"signal":"WINCH"}`, also: 400},
 		"execution.create":    {body: `{"code":"1+1"}`, more: sees},
 		"execution.approve":   {body: `{"run":true}`, also: 404}, // no call of it waits
+		"execution.input":     {body: `{"text":"x"}`, also: 404}, // it asks for nothing
 		"execution.interrupt": {},
 		"batch.run":           {body: `{"session":"{session}","items":[{"code":"1+1"}]}`, more: sees},
 		"tree.move":           {body: `{"from":"{!path}","to":"moved{n}.csv"}`},

@@ -122,9 +122,9 @@ func TestLeavingWithKeysTypedAhead(t *testing.T) {
 func TestALineGoesToWhoAsks(t *testing.T) {
 	t.Parallel()
 	testneeds.FullTier(t)
-	c := newTerminal(t, "repl", "--timeout", "2s")
+	c := newTerminal(t, "repl")
 	c.begin(t)
-	c.types(t, "In [1]: ", "input('name? ')\r")
+	c.types(t, "In [1]: ", "import _thread, threading; threading.Timer(2, _thread.interrupt_main).start(); input('name? ')\r")
 	c.types(t, "In [2]: ", "6*1000+7\r")
 	c.types(t, "6007\r\n", "exit()\r")
 	c.left(t, 0)

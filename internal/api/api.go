@@ -147,6 +147,7 @@ type Executions interface {
 	Executions(ctx context.Context, who auth.Principal, f hub.ExecutionFilter, p hub.Page) (hub.Listing[hub.Execution], error)
 	InterruptExecution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
 	ApproveCall(ctx context.Context, who auth.Principal, execution string, number int, w tool.Word) (hub.Execution, error)
+	AnswerInput(ctx context.Context, who auth.Principal, execution string, number int, r hub.InputReply) (hub.Execution, error)
 	Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 	ToolServers(ctx context.Context, who auth.Principal) ([]tool.Server, error)
 }

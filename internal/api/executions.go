@@ -61,6 +61,7 @@ type NewExecution struct {
 	Servers   []string          `json:"tool_servers,omitempty" maxItems:"100" doc:"Tool servers whose tools the code may call, in the module tools (GET /tool-servers)"`
 	AskBefore []string          `json:"ask_before,omitempty" maxItems:"100" example:"[\"git.git_commit\"]" doc:"Tools of these servers that wait for somebody's word before each call (POST /executions/{execution}/calls/{number}/approve); a * at the end makes a prefix"`
 	Approved  bool              `json:"approved,omitempty" doc:"Somebody has looked at the code, which the rules for code ask for (code_unapproved)"`
+	Input     bool              `json:"input,omitempty" doc:"You answer what the code asks for with input() and getpass(): its events have input_request (POST /executions/{execution}/inputs/{number}). Without this they raise EOFError"`
 	Restart   bool              `json:"restart,omitempty" doc:"Begin a new interpreter first: variables and imports are lost, files are kept"`
 }
 
@@ -68,6 +69,23 @@ type NewExecution struct {
 type CallWord struct {
 	Run  bool   `json:"run" doc:"Whether the call is made"`
 	Note string `json:"note,omitempty" maxLength:"4096" doc:"For the code, when the call is not made"`
+}
+
+// InputAnswer is what code gets that asks for a line.
+type InputAnswer struct {
+	Text *string `json:"text,omitempty" maxLength:"65536" doc:"One line, without its end; it may be empty"`
+	End  bool    `json:"end,omitempty" doc:"There is no line: input() raises EOFError"`
+}
+
+func (a InputAnswer) hub() (hub.InputReply, error) {
+	r := hub.InputReply{End: a.End}
+	if a.Text != nil {
+		r.Text = *a.Text
+	}
+	if a.Text == nil == !a.End {
+		return r, problem.New(problem.InvalidRequest, "an answer has either a text or an end").WithHint(`send {"text": "..."}, or {"end": true}`)
+	}
+	return r, nil
 }
 
 type (
@@ -84,6 +102,11 @@ type (
 		ExecutionPath
 		Number int `path:"number" minimum:"1" maximum:"1000000000" doc:"Of the call, as the event call_asks has it"`
 		Body   CallWord
+	}
+	answerInput struct {
+		ExecutionPath
+		Number int `path:"number" minimum:"1" maximum:"1000000000" doc:"Of the request, as the event input_request has it"`
+		Body   InputAnswer
 	}
 	listExecutions struct {
 		Paging
@@ -164,6 +187,7 @@ until curl -H "Authorization: Bearer $KEY" $COVE/executions/$ASKS/calls/1/approv
 			out, err := s.o.Hub.ApproveCall(ctx, who, in.Execution, in.Number, tool.Word{Run: in.Body.Run, Note: in.Body.Note})
 			return executionOf(out), err
 		})
+	s.addInputs(tag)
 	addRaw(s, operation{id: "execution.events", method: http.MethodGet, path: "/executions/{execution}/events", tag: tag, action: auth.SessionsRead, summary: "Follow an execution",
 		about:  "Server-sent events, from the first one or from the one after `Last-Event-ID` on, old or happening now, until `done`. Works as often as you like, also long afterwards.",
 		errors: []problem.Code{problem.ExecutionNotFound}, example: `curl -N -H "Authorization: Bearer $KEY" -H "Last-Event-ID: 17" $COVE/executions/$EXECUTION/events`},
@@ -173,6 +197,24 @@ until curl -H "Authorization: Bearer $KEY" $COVE/executions/$ASKS/calls/1/approv
 				return err
 			}
 			return s.stream(w, r, sse.Event{}, s.openExecution(who, in.Execution, from))
+		})
+}
+
+func (s *server) addInputs(tag string) {
+	add(s, operation{id: "execution.input", method: http.MethodPost, path: "/executions/{execution}/inputs/{number}", tag: tag, action: auth.SessionsExecute, summary: "Answer code that asks for a line",
+		about:  "Code of an execution with `input` waits where it calls `input()` or `getpass()`: the events have `input_request` with the number, the prompt, and whether it is for a password. This gives it the line, or the end of the input; then `input_reply` with the number follows, without the text of a password. The time of the execution does not run meanwhile. Nobody's answer within the server's `turn.approval_wait` is the end of the input.",
+		errors: []problem.Code{problem.ExecutionNotFound, problem.InputNotWaiting, problem.ExecutionElsewhere},
+		example: `ASKS=$(curl -H "Authorization: Bearer $KEY" "$COVE/sessions/$SESSION/executions?background=true" \
+  -d '{"code":"print(\"Hello\", input(\"Your name: \"))","input":true}' | field id)
+# when its events have "input_request": (or end the input with "end":true)
+until curl -H "Authorization: Bearer $KEY" $COVE/executions/$ASKS/inputs/1 -d '{"text":"Ada"}'; do sleep 0.2; done`},
+		func(ctx context.Context, who auth.Principal, in *answerInput) (Execution, error) {
+			r, err := in.Body.hub()
+			if err != nil {
+				return Execution{}, err
+			}
+			out, err := s.o.Hub.AnswerInput(ctx, who, in.Execution, in.Number, r)
+			return executionOf(out), err
 		})
 }
 
@@ -197,7 +239,7 @@ func (s *server) createExecution(w http.ResponseWriter, r *http.Request, who aut
 		}
 	}
 	e, err := s.o.Hub.StartExecution(r.Context(), who, hub.NewExecution{Session: in.Session, Kernel: in.Body.Kernel, Code: in.Body.Code,
-		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Approved: in.Body.Approved, Servers: in.Body.Servers, AskBefore: in.Body.AskBefore, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
+		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Asks: in.Body.Input, Approved: in.Body.Approved, Servers: in.Body.Servers, AskBefore: in.Body.AskBefore, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
 	if err != nil {
 		return err
 	}

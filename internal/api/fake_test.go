@@ -328,6 +328,9 @@ func (h *fakeHub) InterruptExecution(_ context.Context, who auth.Principal, id s
 func (h *fakeHub) ApproveCall(_ context.Context, who auth.Principal, id string, number int, w tool.Word) (hub.Execution, error) {
 	return hub.Execution{ID: id, State: hub.ExecutionRunning}, h.note(who, id, number, w)
 }
+func (h *fakeHub) AnswerInput(_ context.Context, who auth.Principal, id string, number int, r hub.InputReply) (hub.Execution, error) {
+	return hub.Execution{ID: id, State: hub.ExecutionRunning}, h.note(who, id, number, r)
+}
 func (h *fakeHub) Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error) {
 	if id != execution {
 		return nil, problem.New(problem.ExecutionNotFound, "there is no such execution")

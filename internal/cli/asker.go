@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -29,6 +30,7 @@ type asker struct {
 	in      io.Reader
 	prompts io.Writer
 	lines   *bufio.Reader
+	mu      sync.Mutex // threads of the code may ask at one time
 }
 
 // newAsker reads p.In, or the controlling terminal when standard input was the program itself.
@@ -47,6 +49,8 @@ func newAsker(p *Program, consumed, json bool) *asker {
 }
 
 func (a *asker) input(prompt string, password bool) (string, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if _, err := fmt.Fprint(a.prompts, prompt); err != nil {
 		return "", err
 	}

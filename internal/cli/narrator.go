@@ -248,6 +248,10 @@ func (n *narrator) output(e kernel.Event) {
 		n.show([]byte(ended(plainUnlessFigure(e.Data))))
 	case kernel.Error:
 		n.show([]byte(ended(interpreter.ReduceTraceback(e.Traceback)) + hintLine(withLocalHint(e))))
+	case kernel.InputRequest:
+		n.show([]byte(e.Prompt))
+	case kernel.InputReply:
+		n.show([]byte(e.Typed()))
 	case kernel.Install:
 		n.install(e)
 	case kernel.Rollback:

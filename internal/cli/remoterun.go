@@ -37,6 +37,7 @@ type remoteRun struct {
 	approved bool
 	tools    []string // servers whose tools it may call
 	asks     *callAsker
+	inputs   inputAsker
 }
 
 // strayLife is how long a session without a name lives on a server whose command was killed.
@@ -100,7 +101,7 @@ func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code i
 	if c.Timeout != p.Config.Sandbox.Timeout {
 		req.Timeout = time.Duration(c.Timeout)
 	}
-	req.Restart = c.Restart
+	req.Restart, req.Input = c.Restart, newAsker(p, c.Program == "-", c.JSON).input
 	v := &runView{p: p, out: out, json: c.JSON, quiet: c.Quiet, plotly: p.plotly(p.Config), live: p.signs(c.Quiet || c.JSON), images: c.pictures(p, p.Out)}
 	if err := c.program(i, v, r, req); err != nil {
 		return 0, err
@@ -177,7 +178,10 @@ func (r *remoteRun) Execute(ctx context.Context, req kernel.Request) iter.Seq2[k
 	return func(yield func(kernel.Event, error) bool) {
 		following, leave := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer leave(nil)
-		n := api.NewExecution{Code: req.Code, Timeout: req.Timeout.Seconds(), Args: req.Args, Env: req.Environment, Columns: req.Columns, Restart: req.Restart, Approved: r.approved, Servers: r.tools, AskBefore: r.asks.before}
+		n := api.NewExecution{Code: req.Code, Timeout: req.Timeout.Seconds(), Args: req.Args, Env: req.Environment, Columns: req.Columns, Restart: req.Restart, Approved: r.approved, Servers: r.tools, Input: req.Input != nil}
+		if r.asks != nil {
+			n.AskBefore = r.asks.before
+		}
 		if req.Mode == kernel.Script {
 			n.Program = req.Filename
 		}
@@ -199,8 +203,11 @@ func (r *remoteRun) Execute(ctx context.Context, req kernel.Request) iter.Seq2[k
 				fmt.Fprintln(r.err, "cove: "+lang.Text(gap.Error()))
 				continue
 			}
-			if asks, ok := event.(kernel.CallAsks); ok {
+			switch asks := event.(type) {
+			case kernel.CallAsks:
 				go r.asks.ask(following, e.ID, asks)
+			case kernel.InputRequest:
+				go r.inputs.answer(following, r, e.ID, asks, req.Input)
 			}
 			if !yield(event, err) || err != nil {
 				return

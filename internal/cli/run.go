@@ -44,8 +44,8 @@ changes, and every figure as figure-N.png, is put into the out folder.
 
 Packages that the code imports and that are missing are installed before it runs; see cove packages --help.
 
-On a server (--server) the program runs in a session that is made for it and deleted afterwards, or in the one that --session names. There input()
-has no answer.
+On a server (--server) the program runs in a session that is made for it and deleted afterwards, or in the one that --session names. input()
+and getpass() ask here.
 
 Examples:
 

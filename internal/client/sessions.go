@@ -182,6 +182,12 @@ func (c *Client) ApproveCall(ctx context.Context, execution string, number int, 
 	return err
 }
 
+// AnswerInput gives code the line that it waits for, or the end of its input. Problems: input_not_waiting, invalid_request.
+func (c *Client) AnswerInput(ctx context.Context, execution string, number int, a api.InputAnswer) error {
+	_, err := act[api.Execution](ctx, c, http.MethodPost, "/executions"+join(execution, "inputs", strconv.Itoa(number)), a)
+	return err
+}
+
 // Packages returns the version of a session's Python, and of its packages by name.
 func (c *Client) Packages(ctx context.Context, session string) (api.PackageList, error) {
 	return get[api.PackageList](ctx, c, "/sessions"+join(session, "packages"), nil)

@@ -296,6 +296,8 @@ func bodyFor(path string) string {
 		return `{"models":["m"]}`
 	case strings.Contains(path, "/executions/") && strings.HasSuffix(path, "/approve"):
 		return `{"run":true}`
+	case strings.Contains(path, "/inputs/"):
+		return `{"text":"x"}`
 	case strings.HasSuffix(path, "/undone"):
 		return `{"from":"trn_x"}`
 	case strings.Contains(path, "/reruns/"):

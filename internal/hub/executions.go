@@ -43,6 +43,8 @@ type NewExecution struct {
 	Environment map[string]string
 	// Input answers input() and getpass() of the code, as kernel.Request.Input; nil: they raise EOFError. It returns when the execution has ended.
 	Input func(prompt string, password bool) (string, error)
+	// Asks has events tell of what the code asks for with input() and getpass(), and AnswerInput answer it, where there is no Input.
+	Asks bool
 	// Tools are what the code may call outside of its sandbox, as kernel.Request.Tools; nil: nothing.
 	Tools *kernel.Tools
 	// Servers are those of ToolServers whose tools the code may call, too, by name.
@@ -67,6 +69,9 @@ func (h *Hub) StartExecution(ctx context.Context, who auth.Principal, n NewExecu
 		}
 		if len(n.Servers) > 0 {
 			request += fmt.Sprintf(" %x", sha256.Sum256(fmt.Appendf(nil, "%q %q", n.Servers, n.AskBefore)))
+		}
+		if n.Asks {
+			request += " asks"
 		}
 		id, again, err = h.once(ctx, who, startAction, n.Once, request, func() (string, error) {
 			e, err = h.startExecution(ctx, who, n, detail)
@@ -103,6 +108,9 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		return Execution{}, err
 	}
 	req.Tools = h.overseen(who, e, n.Tools)
+	if n.Asks && req.Input == nil {
+		req.Inputs = h.answered(e)
+	}
 	work, end, err := h.begin(ctx)
 	if err != nil {
 		return Execution{}, err

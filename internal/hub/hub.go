@@ -34,6 +34,7 @@ import (
 	"cove/internal/seal"
 	"cove/internal/stream"
 	"cove/internal/telemetry"
+	"cove/internal/tool"
 	"cove/internal/workspace"
 )
 
@@ -229,9 +230,10 @@ type Hub struct {
 	freed      chan struct{}  // closed and made anew when room may have become free
 	seats      map[string]*seat
 	executions map[string]*liveExecution
-	detached   map[string]*detached // by execution
-	asked      map[string]*asked    // by execution
-	flying     map[string]int       // executions whose code has not ended, by project and by key
+	detached   map[string]*detached         // by execution
+	asked      map[string]*waits[tool.Word] // calls of tools, by execution
+	inputs     map[string]*waits[string]    // requests for input, by execution
+	flying     map[string]int               // executions whose code has not ended, by project and by key
 	promises   map[string]*promise
 	capacity   int // sessions in memory
 }
@@ -276,7 +278,7 @@ func New(o Options) (*Hub, error) {
 	o.Store = telling{Store: o.Store, to: heard}
 	h := &Hub{
 		o: o, changes: heard, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
-		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, asked: map[string]*asked{}, flying: map[string]int{}, promises: map[string]*promise{},
+		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, asked: map[string]*waits[tool.Word]{}, inputs: map[string]*waits[string]{}, flying: map[string]int{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
 	h.ended, h.end = context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))

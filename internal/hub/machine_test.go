@@ -42,7 +42,7 @@ import (
 	"cove/internal/workspace"
 )
 
-// toy is a session in memory whose code is lines of words: "say WORD", "count N" (N numbers, an event each), "flood N" (events of 10 kB), "call TOOL", "wait GATE",
+// toy is a session in memory whose code is lines of words: "say WORD", "count N" (N numbers, an event each), "flood N" (events of 10 kB), "call TOOL", "wait GATE", "input PROMPT" and "getpass PROMPT" (and say the answer),
 // "stubborn GATE" (which no interrupt ends), "die", "file PATH", "ask TOOL" (and say its answer, which may come much later), "remember WORD", "recall", "hold N" (MiB). Its state is what was remembered.
 type toy struct {
 	hub.Tree
@@ -127,6 +127,7 @@ func (y *toy) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.
 // run runs the lines of a request's code.
 func (y *toy) run(ctx, whole context.Context, req kernel.Request, yield func(kernel.Event, error) bool) {
 	done := kernel.Done{Outcome: kernel.OutcomeOK, Wall: time.Second}
+	asked := 0
 	for line, rest, more := strings.Cut(req.Code, "\n"); ; line, rest, more = strings.Cut(rest, "\n") {
 		verb, word, _ := strings.Cut(strings.TrimSpace(line), " ")
 		switch verb {
@@ -150,6 +151,13 @@ func (y *toy) run(ctx, whole context.Context, req kernel.Request, yield func(ker
 				}
 			}
 			verb, word = "say", called(ctx, req.Tools, word)
+		case "input", "getpass":
+			asked++
+			var ok bool
+			if word, ok = lineFor(ctx, req.Inputs, kernel.InputRequest{Number: asked, Prompt: word, Password: verb == "getpass"}, yield); !ok {
+				return
+			}
+			verb = "say"
 		}
 		if !y.do(ctx, verb, word, &done, func(text string) bool { return yield(kernel.Stream{Name: "stdout", Data: []byte(text)}, nil) }) {
 			return

@@ -25,6 +25,7 @@ type liveExecution struct {
 	front  chan struct{} // closed when the execution is the first of its line
 	placed atomic.Bool   // the execution has a slot
 	left   atomic.Bool   // it has ended, and takes no slot any more
+	slot   sync.Mutex    // held while a slot is waited for after a person was
 	ran    bool          // its code has ended, which is still to be recorded; guarded by Hub.mu
 	ctx    context.Context
 	stop   context.CancelCauseFunc

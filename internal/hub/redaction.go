@@ -155,6 +155,12 @@ func (r *redactor) whole(event Event) Event {
 	case kernel.CallAsks:
 		e.Arguments = r.text(e.Arguments)
 		return e
+	case kernel.InputRequest:
+		e.Prompt = r.text(e.Prompt)
+		return e
+	case kernel.InputReply:
+		e.Text = r.text(e.Text)
+		return e
 	case kernel.ToolCall: // what is told of it; the tool gets what the code gave it
 		e.Arguments, e.Error = r.text(e.Arguments), r.text(e.Error)
 		return e

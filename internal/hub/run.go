@@ -179,6 +179,7 @@ func (h *Hub) exit(t *liveExecution) {
 	defer h.mu.Unlock()
 	delete(h.executions, t.id)
 	delete(h.asked, t.id)
+	delete(h.inputs, t.id)
 	if s := h.seats[t.session]; s != nil { // none, if code that waited was stopped while its session was not in memory
 		s.leave(t)
 	}

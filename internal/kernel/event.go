@@ -11,7 +11,7 @@ import (
 )
 
 // Event is one thing that an execution emits. It is a closed sum type: Stream, Display, Result,
-// Error, ClearOutput, File, Install, Rollback and Done. Everything but Install, Rollback and Done's measured fields comes from the sandbox and is hostile.
+// Error, ClearOutput, File, Install, Rollback, ToolCall, CallAsks, CallsWait, InputRequest, InputReply and Done. Everything but Install, Rollback and Done's measured fields comes from the sandbox and is hostile.
 type Event interface{ event() }
 
 // Stream is text that the code, its C libraries or its child processes wrote. Chunks of one stream come in
@@ -94,6 +94,32 @@ type CallAsks struct {
 
 // Parked ends the events of an execution whose code waits, and whose kernel was let go; see Request.Park. It is for who has the kernel, and in no record. The zero Parked is of no execution.
 type Parked struct{ execution *execution }
+
+// InputRequest says that the code waits for a line, which Request.Inputs gets for it. An InputReply with its number follows, unless the code ends first.
+type InputRequest struct {
+	Number   int // of the execution's requests, from 1
+	Prompt   string
+	Password bool // what is typed is not to be shown
+}
+
+// InputReply is what the code got for a request.
+type InputReply struct {
+	Number int
+	Text   string // "" where it is a password
+	Secret bool   // it is a password, which no event has
+	Ended  bool   // the code got no line, but the end of the input
+}
+
+// Typed returns what stands on a terminal after an answer, with dots for a password.
+func (r InputReply) Typed() string {
+	switch {
+	case r.Ended:
+		return "\n"
+	case r.Secret:
+		return "········\n"
+	}
+	return r.Text + "\n"
+}
 
 // CallsWait says that the code waits for results that its client has to bring. It comes from the host.
 type CallsWait struct{ Calls []WaitingCall }
@@ -179,19 +205,21 @@ const (
 	OutcomeRestart     Outcome = "needs_restart" // no code was run: the packages that it needs require a new interpreter
 )
 
-func (Stream) event()      {}
-func (Display) event()     {}
-func (Result) event()      {}
-func (Error) event()       {}
-func (ClearOutput) event() {}
-func (File) event()        {}
-func (Install) event()     {}
-func (Rollback) event()    {}
-func (ToolCall) event()    {}
-func (CallAsks) event()    {}
-func (CallsWait) event()   {}
-func (Parked) event()      {}
-func (Done) event()        {}
+func (Stream) event()       {}
+func (Display) event()      {}
+func (Result) event()       {}
+func (Error) event()        {}
+func (ClearOutput) event()  {}
+func (File) event()         {}
+func (Install) event()      {}
+func (Rollback) event()     {}
+func (ToolCall) event()     {}
+func (CallAsks) event()     {}
+func (CallsWait) event()    {}
+func (InputRequest) event() {}
+func (InputReply) event()   {}
+func (Parked) event()       {}
+func (Done) event()         {}
 
 // Mode says how code is run.
 type Mode string
@@ -229,8 +257,10 @@ type Request struct {
 	Payloads bool
 	// Parent is what a client of Jupyter's protocol calls the message that has the code run; an Output widget asks for it.
 	Parent string
-	// Input answers input() and getpass(); nil makes them raise EOFError.
+	// Input answers input() and getpass(); nil makes them raise EOFError, unless there are Inputs. The execution's Timeout does not run meanwhile.
 	Input func(prompt string, password bool) (string, error)
+	// Inputs has events tell of what input() and getpass() ask, in the place of Input; nil: none do.
+	Inputs *Inputs
 	// Missing is asked for a module that the code imports and that is not there: a root module, or below it as far as is known ("google.cloud.storage").
 	// loaded are the root modules that the kernel says it has imported. Missing returns the folders to add, none when the module cannot be installed; tell
 	// yields an event to the consumer of the execution. Missing is not called from two goroutines at once, ctx ends with the execution, and the execution's end
@@ -245,12 +275,19 @@ type Request struct {
 	Restart bool
 }
 
-// Longest is the longest time that the request may take: its time, and what its code may wait for tools. 0 is no limit.
+// Longest is the longest time that the request may take: its time, and what its code may wait for tools and for input. 0 is no limit.
 func (r Request) Longest() time.Duration {
-	if r.Timeout == 0 || r.Tools == nil {
-		return r.Timeout
+	longest := r.Timeout
+	if longest == 0 {
+		return 0
 	}
-	return r.Timeout + r.Tools.patience()
+	if r.Tools != nil {
+		longest += r.Tools.patience()
+	}
+	if r.Input != nil || r.Inputs != nil {
+		longest += InputPatience
+	}
+	return longest
 }
 
 // Paths are folders with packages, as seen in the sandbox.

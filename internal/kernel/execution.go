@@ -3,7 +3,6 @@ package kernel
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -50,25 +49,19 @@ type execution struct {
 	reason  Outcome // why the code is being interrupted: OutcomeTimeout or OutcomeInterrupted
 	rung    int
 	timer   *time.Timer
-	answers chan answer
-	asking  int // requests for input without an answer
+	inputs  inputs
 	parking parking
 	modules modules
 	calls   calls
-	// deadline is when the time is over; it does not count while calls wait. Zero: never.
+	// deadline is when the time is over; it does not count while the code waits for calls or for input. Zero: never.
 	deadline time.Time
+	left     time.Duration // of the execution's own time, while it stands still
 }
 
 // What an execution may do beyond its limits.
 const (
-	errorRoom  = 1 << 20 // bytes of errors after the limit on what is shown: the last one says why
-	mostAsking = 8       // requests for input at one time, as of threads
+	errorRoom = 1 << 20 // bytes of errors after the limit on what is shown: the last one says why
 )
-
-type answer struct {
-	value string
-	err   error
-}
 
 func (x *execution) send() error {
 	mode := x.req.Mode
@@ -84,14 +77,14 @@ func (x *execution) send() error {
 	}
 	return x.kernel.send(map[string]any{
 		"type": "execute", "id": x.id, "code": strings.ToValidUTF8(x.req.Code, "\uFFFD"), "mode": mode, "filename": x.req.Filename,
-		"args": args, "input": x.req.Input != nil, "standalone": x.req.Standalone, "missing": x.req.Missing != nil, "model": x.req.Model, "columns": x.req.Columns, "environment": x.req.Environment, "unnumbered": x.req.Unnumbered,
+		"args": args, "input": x.req.Input != nil || x.req.Inputs != nil, "standalone": x.req.Standalone, "missing": x.req.Missing != nil, "model": x.req.Model, "columns": x.req.Columns, "environment": x.req.Environment, "unnumbered": x.req.Unnumbered,
 		"payloads": x.req.Payloads, "parent": x.req.Parent, "tools": x.req.Tools.message(),
 	})
 }
 
 // open readies the execution for loop.
 func (x *execution) open(ctx context.Context) {
-	x.answers = make(chan answer, mostAsking)
+	x.inputs.answers = make(chan answer, mostAsking)
 	x.timer = time.NewTimer(time.Hour)
 	if x.timer.Stop(); x.req.Timeout > 0 {
 		x.timer.Reset(x.req.Timeout)
@@ -132,13 +125,8 @@ func (x *execution) loop(ctx context.Context) {
 			} else if x.climb() {
 				return
 			}
-		case a := <-x.answers:
-			x.asking--
-			reply := map[string]any{"type": "input_reply", "id": x.id, "value": a.value}
-			if a.err != nil {
-				reply["eof"] = true
-			}
-			_ = x.kernel.send(reply)
+		case a := <-x.inputs.answers:
+			x.hand(a)
 		case r := <-x.calls.replies:
 			x.answered(r)
 		case e := <-x.modules.told:
@@ -386,21 +374,6 @@ func (x *execution) show(s spoken, size int64) error {
 	} else {
 		x.emit(Display{Data: data, Metadata: metadata, ID: s.DisplayID, Update: s.Update, Told: told})
 	}
-	return nil
-}
-
-// ask has the caller answer a request for input.
-func (x *execution) ask(s spoken) error {
-	if s.ID != x.id || x.req.Input == nil {
-		return errors.New("it asked for input that it was not offered")
-	}
-	if x.asking++; x.asking > mostAsking {
-		return fmt.Errorf("it asked for input %d times without waiting for an answer", mostAsking)
-	}
-	go func() {
-		value, err := x.req.Input(s.Prompt, s.Password)
-		x.answers <- answer{value, err}
-	}()
 	return nil
 }
 

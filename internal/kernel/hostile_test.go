@@ -19,6 +19,7 @@ import (
 type hostile struct {
 	ready string
 	say   func(say func(h wire.FromProcess, body string), id string)
+	hear  func(say func(h wire.FromProcess, body string), h wire.ToKernel, body []byte) // what else it is told; may be nil
 }
 
 // start serves a hostile guest and starts a kernel in it.
@@ -71,6 +72,8 @@ func (g hostile) kernel(ch *wire.Channel) {
 		var asked struct{ Type, ID string }
 		if h.Kind == wire.ToMessage && json.Unmarshal(body, &asked) == nil && asked.Type == "execute" {
 			g.say(say, asked.ID)
+		} else if g.hear != nil {
+			g.hear(say, h, body)
 		}
 	}
 }

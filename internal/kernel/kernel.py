@@ -673,11 +673,15 @@ class Inlet:
         self.outlet, self.sock = outlet, sock
         self.data, self.reading = bytearray(), False
         self.messages = deque()
-        self.poller = _poll()
-        self.poller.register(sock, select.POLLIN)
-        self.arrived = _poll()  # used by whoever has the guard
-        self.arrived.register(sock, select.POLLIN)
+        self.readers = set()  # threads that wait for an answer
+        self.poller = self.make_poller()
+        self.arrived = self.make_poller()  # used by whoever has the guard
         self.tools = None  # takes in answers to calls
+
+    def make_poller(self):
+        poller = _poll()
+        poller.register(self.sock, select.POLLIN)
+        return poller
 
     def pump(self):
         """Takes in what has arrived. Nothing may have: a thread that called a tool reads too."""
@@ -712,13 +716,19 @@ class Inlet:
     def reply(self, kind, request_id, number=None):
         """Waits for the host's answer to what an execution asks. An interrupt ends the wait."""
         wanted = kind, request_id, number
-        while True:
-            for index, message in enumerate(self.messages):
-                if (message.get("type"), message.get("id"), message.get("number")) == wanted:
-                    del self.messages[index]
-                    return message
-            self.poller.poll(POLL_MS if self.tools.waiting else INTERRUPT_MS)  # a thread that called a tool may take in what is waited for here
-            self.pump()
+        poller = self.poller if threading.current_thread() is threading.main_thread() else self.make_poller()  # none is for two threads at a time
+        self.readers.add(_ident())
+        try:
+            while True:
+                for message in list(self.messages):  # another thread may take one out meanwhile
+                    if (message.get("type"), message.get("id"), message.get("number")) == wanted:
+                        self.messages.remove(message)
+                        return message
+                # Another thread, which called a tool or asked for input, may take in what is waited for here.
+                poller.poll(POLL_MS if self.tools.waiting or len(self.readers) > 1 else INTERRUPT_MS)
+                self.pump()
+        finally:
+            self.readers.discard(_ident())
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -732,6 +742,7 @@ class Terminal:
         self.kernel = kernel
         self.builtin_input = builtins.input
         self.stdin = TextIn(self)
+        self.numbers = itertools.count(1)  # of requests: threads ask at one time, and an interrupted one gets its answer late
 
     def install(self):
         sys.stdin = sys.__stdin__ = self.stdin
@@ -761,8 +772,9 @@ class Terminal:
         if kernel.outlet.child or not kernel.request.get("input"):
             return None
         request_id = kernel.request.get("id", "")
-        kernel.outlet.send({"type": "input_request", "id": request_id, "prompt": prompt, "password": password})
-        return kernel.inlet.reply("input_reply", request_id)
+        number = next(self.numbers)
+        kernel.outlet.send({"type": "input_request", "id": request_id, "number": number, "prompt": prompt, "password": password})
+        return kernel.inlet.reply("input_reply", request_id, number)
 
 
 class LineSource(io.RawIOBase):

@@ -27,7 +27,7 @@ func (x *execution) parkWanted(ctx context.Context) <-chan struct{} {
 
 // onlyWaits says whether the code waits for calls, and nobody on this side has anything to do for it.
 func (x *execution) onlyWaits() bool {
-	return x.req.Park != nil && x.kernel.process.Parks && len(x.calls.waiting) > 0 && x.calls.performing.Load() == 0 && x.reason == "" && !x.silent && x.asking == 0 && !x.modules.busy
+	return x.req.Park != nil && x.kernel.process.Parks && len(x.calls.waiting) > 0 && x.calls.performing.Load() == 0 && x.reason == "" && !x.silent && x.inputs.asking == 0 && !x.modules.busy
 }
 
 // mayPark begins to let the kernel go, if that is wanted.

@@ -67,7 +67,7 @@ func (t *Tools) message() map[string]any {
 	return map[string]any{"list": list, "globals": t.Globals}
 }
 
-// calls are an execution's calls of tools. While any is without an answer, the time of the execution stands still.
+// calls are an execution's calls of tools.
 type calls struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -81,7 +81,6 @@ type calls struct {
 
 	began time.Time     // when the first of those that wait was made
 	spent time.Duration // of the time for waiting
-	left  time.Duration // of the execution's own time, while it stands still
 }
 
 // pending is a call without an answer.
@@ -200,11 +199,7 @@ func (x *execution) ofAsked(c tool.Call) {
 // wait notes a call that is made now.
 func (x *execution) wait(number int, p pending) {
 	if len(x.calls.waiting) == 0 && x.reason == "" {
-		if x.deadline.IsZero() {
-			x.calls.left = 0
-		} else {
-			x.calls.left = max(time.Until(x.deadline), time.Millisecond)
-		}
+		x.stopClock()
 		x.waitLonger()
 	}
 	x.calls.waiting[number] = p
@@ -226,10 +221,7 @@ func (x *execution) answered(r toolReply) {
 	if len(x.calls.waiting) == 0 && x.reason == "" {
 		x.calls.spent += time.Since(x.calls.began)
 		x.timer.Stop()
-		if x.calls.left > 0 {
-			x.deadline = time.Now().Add(x.calls.left)
-			x.timer.Reset(x.calls.left)
-		}
+		x.startClock()
 	}
 	_ = x.answer(r.number, p, x.req.Tools.Set.Answer(p.name, r.result))
 }

@@ -116,6 +116,11 @@ func (c *Cell) Add(e kernel.Event) {
 	case kernel.Error:
 		c.clear(c.cleared)
 		c.Outputs = append(c.Outputs, Output{Error: &e})
+	case kernel.InputRequest:
+		c.clear(c.cleared)
+		c.stream(kernel.Stream{Name: "stdout", Data: []byte(e.Prompt)})
+	case kernel.InputReply:
+		c.stream(kernel.Stream{Name: "stdout", Data: []byte(e.Typed())})
 	case kernel.ClearOutput:
 		c.clear(!e.Wait)
 		c.cleared = e.Wait

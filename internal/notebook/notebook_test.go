@@ -252,3 +252,18 @@ func TestMarkdown(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatWasTypedIsShown(t *testing.T) {
+	t.Parallel()
+	var c notebook.Cell
+	for _, e := range []kernel.Event{
+		kernel.InputRequest{Number: 1, Prompt: "Name: "}, kernel.InputReply{Number: 1, Text: "Ada"},
+		kernel.InputRequest{Number: 2, Prompt: "Password: ", Password: true}, kernel.InputReply{Number: 2, Secret: true},
+		kernel.InputRequest{Number: 3, Prompt: "More: "}, kernel.InputReply{Number: 3, Ended: true},
+	} {
+		c.Add(e)
+	}
+	if len(c.Outputs) != 1 || c.Outputs[0].Stream == nil || string(c.Outputs[0].Stream.Data) != "Name: Ada\nPassword: ········\nMore: \n" {
+		t.Errorf("a notebook shows %+v", c.Outputs)
+	}
+}

@@ -88,6 +88,8 @@ const (
 	ToolServerNotFound = NotFoundCode("tool_server_not_found")
 	// The call of a tool does not wait for a user's word: it was decided before, or the code has ended. Look at the execution's events.
 	CallNotWaiting = NotFoundCode("call_not_waiting")
+	// The code does not wait for this line of input: the request was answered before, or the code has ended. Look at the execution's events.
+	InputNotWaiting = NotFoundCode("input_not_waiting")
 	// There is no turn with this id. List the turns of the conversation.
 	TurnNotFound = NotFoundCode("turn_not_found")
 	// There is no upload with this id, or it was dropped or has expired, or its file was deleted. Begin another upload.

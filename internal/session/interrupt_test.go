@@ -76,6 +76,9 @@ func TestInterrupt(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				s := open(t, e, sandbox.Limits{})
 				for _, row := range endlessCode() {
+					if name == "timeout" && row.name == "input" {
+						continue // the time of code that waits for input stands still
+					}
 					if row.hard == "" || row.hard == name {
 						t.Run(row.name, func(t *testing.T) { interrupt(t, s, c.make(row), c.outcome, row.hard != "") })
 					}

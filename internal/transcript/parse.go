@@ -77,6 +77,8 @@ func ParseEvent(text []byte) (kernel.Event, error) {
 		}) (kernel.Event, bool) {
 			return kernel.CallAsks{Number: c.Number, Name: c.Name, Arguments: c.Arguments}, true
 		})
+	case "input_request", "input_reply":
+		return parsedInput(kind, text)
 	case "calls_wait":
 		return parsed(text, func(c struct {
 			Calls []struct {
@@ -378,6 +380,37 @@ type parsedTurnEvent struct {
 		ReasoningTokens int64 `json:"reasoning_tokens"`
 		Estimated       bool  `json:"estimated"`
 	} `json:"usage"`
+}
+
+func parsedInput(kind string, text []byte) (kernel.Event, error) {
+	if kind == "input_reply" {
+		return parsed(text, parsedInputReply.event)
+	}
+	return parsed(text, parsedInputRequest.event)
+}
+
+type parsedInputRequest struct {
+	Number   int    `json:"number"`
+	Prompt   string `json:"prompt"`
+	Password bool   `json:"password"`
+}
+
+func (r parsedInputRequest) event() (kernel.Event, bool) {
+	return kernel.InputRequest{Number: r.Number, Prompt: r.Prompt, Password: r.Password}, r.Number > 0
+}
+
+type parsedInputReply struct {
+	Number int     `json:"number"`
+	Text   *string `json:"text"`
+	Ended  bool    `json:"ended"`
+}
+
+func (r parsedInputReply) event() (kernel.Event, bool) {
+	e := kernel.InputReply{Number: r.Number, Ended: r.Ended, Secret: r.Text == nil && !r.Ended}
+	if r.Text != nil && !r.Ended {
+		e.Text = *r.Text
+	}
+	return e, r.Number > 0
 }
 
 type parsedRollback struct {

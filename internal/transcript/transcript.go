@@ -107,6 +107,16 @@ func eventRecord(e kernel.Event) Record {
 		return r
 	case kernel.CallAsks:
 		return Record{"type": "call_asks", "number": e.Number, "name": e.Name, "arguments": e.Arguments}
+	case kernel.InputRequest:
+		return Record{"type": "input_request", "number": e.Number, "prompt": e.Prompt, "password": e.Password}
+	case kernel.InputReply:
+		r := Record{"type": "input_reply", "number": e.Number}
+		if e.Ended {
+			r["ended"] = true
+		} else if !e.Secret {
+			r["text"] = e.Text
+		}
+		return r
 	case kernel.CallsWait:
 		calls := make([]Record, 0, len(e.Calls))
 		for _, c := range e.Calls {

@@ -19,6 +19,7 @@ await Promise.all([
     'lists',
     'notebooks',
     'approval',
+    'input',
     'previews',
     'findings',
     'screens',

@@ -30,6 +30,7 @@ type run struct {
 	execution string
 	fresh     bool
 	asked     chan asked
+	patience  time.Duration        // how long each question waits
 	now       atomic.Pointer[call] // who hears how far it is
 	cancel    func()               // ends the following
 	over      chan struct{}        // closed when there is nothing to follow any more
@@ -52,8 +53,12 @@ func (r *run) input(prompt string, password bool) (string, error) {
 		return "", errNobody
 	}
 	answer := make(chan string, 1)
+	late := time.NewTimer(r.patience)
+	defer late.Stop()
 	select {
 	case r.asked <- asked{prompt, answer}:
+	case <-late.C:
+		return "", errNobody
 	case <-r.over:
 		return "", errNobody
 	}
@@ -62,6 +67,7 @@ func (r *run) input(prompt string, password bool) (string, error) {
 		if ok {
 			return text, nil
 		}
+	case <-late.C:
 	case <-r.over:
 	}
 	return "", errNobody
@@ -128,7 +134,7 @@ func (w *waiting) put(one waits) string {
 	}
 	state := rand.Text()
 	w.all[state] = one
-	go func() { // the time of the code ends it
+	go func() { // the time of the code and of its questions ends it
 		<-one.run.over
 		time.Sleep(kept)
 		w.take(state, one.owner, one.arguments, true)

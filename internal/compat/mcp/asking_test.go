@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -49,7 +50,7 @@ func TestWaiting(t *testing.T) {
 // TestInput: what a user says comes to the code, and nothing does when they say nothing, or are asked for a password.
 func TestInput(t *testing.T) {
 	t.Parallel()
-	r := &run{asked: make(chan asked), over: make(chan struct{})}
+	r := &run{asked: make(chan asked), over: make(chan struct{}), patience: time.Hour}
 	accept := func(value any) *sdk.ElicitResult {
 		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{field: value}}
 	}
@@ -65,6 +66,10 @@ func TestInput(t *testing.T) {
 	}
 	if _, err := r.input("?", true); err == nil {
 		t.Error("a password is asked for")
+	}
+	r.patience = time.Millisecond
+	if _, err := r.input("?", false); err == nil {
+		t.Error("code is answered although nobody came back")
 	}
 	close(r.over)
 	if _, err := r.input("?", false); err == nil {

@@ -82,7 +82,7 @@ func (s *server) python(c *call) (*sdk.CallToolResult, error) {
 	if asked := time.Duration(in.Timeout * float64(time.Second)); asked > 0 {
 		limit = min(limit, asked)
 	}
-	r := &run{o: newOutcome(in.Session, s.MaxOutput), fresh: in.Session == ""}
+	r := &run{o: newOutcome(in.Session, s.MaxOutput), fresh: in.Session == "", patience: limit}
 	if r.fresh {
 		told := c.tellMeanwhile("making a session ready, which takes a minute or two the first time on a machine")
 		made, err := s.Hub.CreateSession(c, c.who, hub.NewSession{Metadata: map[string]string{mark: "yes"}, Life: life, Idle: s.Idle})

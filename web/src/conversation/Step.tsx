@@ -14,14 +14,15 @@ import {
   Play,
   Wrench,
 } from 'lucide-react'
-import { Fragment, lazy, memo, type ReactNode, Suspense, use, useMemo, useRef, useState } from 'react'
+import { Fragment, lazy, memo, type ReactNode, Suspense, use, useEffect, useMemo, useRef, useState } from 'react'
 import { Findings } from '../checks/Findings'
+import { answering } from '../events/answer'
 import type { ExecutionView } from '../events/execution'
 import { type Group, isFigure, noticesIn } from '../events/group'
 import { executionLive, useLive } from '../events/live'
 import { nameOf } from '../events/names'
 import type { StepView } from '../events/turn'
-import { Code, Outputs, StepContext } from '../output'
+import { AnswerContext, Code, Outputs, StepContext } from '../output'
 import { SessionTables } from '../panels/tables'
 import { type Action, Actions, copyText } from '../parts'
 import { bytes, plainName, seconds } from '../parts/format'
@@ -159,6 +160,8 @@ function rerunState(
 ): { icon: ReactNode; text: string; look: string } {
   const turning = <CircleDashed size={15} className={css.turning} aria-hidden />
   if (rerun.state === 'waiting') return { icon: turning, text: w.notebook.queued, look: 'live' }
+  if (rerun.state === 'running' && view?.asks)
+    return { icon: <Pause size={15} aria-hidden />, text: w.turn.asks, look: 'repairing' }
   if (rerun.state === 'running') return { icon: turning, text: w.turn.running, look: 'live' }
   if (rerun.state === 'ok' || view?.done?.outcome === 'ok')
     return { icon: <Check size={15} aria-hidden />, text: w.turn.ranAgain, look: 'ok' }
@@ -193,12 +196,17 @@ export const Step = memo(
       [rerun?.execution, rerun?.code],
     )
     useLive(again)
+    const answer = useMemo(() => (rerun?.execution ? answering(rerun.execution) : null), [rerun?.execution])
     const busy = step.state === 'writing' || step.state === 'running'
     const [chosen, setChosen] = useState<boolean | null>(() => (isUnfolded(id) ? true : null))
     const [editing, setEditing] = useState(false)
     const [checked, setChecked] = useState<string | null>(null)
     const asked = live && step.state === 'waiting'
-    const open = asked || (chosen ?? (live && last && (busy || step.state === 'ok')))
+    const asks = rerun?.state === 'running' && !!again?.view.asks
+    useEffect(() => {
+      if (asks) setChosen((c) => c ?? true) // and it stays open with what comes of the answer
+    }, [asks])
+    const open = asked || (chosen ?? (asks || (live && last && (busy || step.state === 'ok'))))
     const shown = again ? again.view : step
     const figures = open ? [] : shown.items.filter(isFigure)
     const state = rerun ? rerunState(rerun, again?.view ?? null, w) : stateOf(group, live, w)
@@ -336,7 +344,9 @@ export const Step = memo(
                 <Approve turn={id.slice(0, id.lastIndexOf('/'))} step={step.number} code={step.code} why={step.why} />
               ) : again && rerun ? (
                 <SessionTables key={rerun.execution} session={rerun.session}>
-                  <Attempt step={{ ...again.view, code: rerun.code }} live={rerun.state === 'running'} />
+                  <AnswerContext value={answer}>
+                    <Attempt step={{ ...again.view, code: rerun.code }} live={rerun.state === 'running'} />
+                  </AnswerContext>
                 </SessionTables>
               ) : (
                 <Attempt step={step} live={live && busy} />

@@ -42,7 +42,9 @@ function writtenBy(view: Pick<StepView, 'items'>): string {
     else if (item.type === 'result' || item.type === 'display') {
       const text = item.data?.['text/plain']
       if (typeof text === 'string') out += `${text}\n`
-    } else if (item.type === 'error') out += `${String(item.name)}: ${String(item.value)}\n`
+    } else if (item.type === 'input_request') out += item.prompt
+    else if (item.type === 'input_reply') out += `${item.text ?? ''}\n`
+    else if (item.type === 'error') out += `${String(item.name)}: ${String(item.value)}\n`
   }
   return out.trim()
 }

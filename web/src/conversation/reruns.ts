@@ -204,7 +204,7 @@ async function runOne(session: string, { id, code }: Step): Promise<boolean> {
       data(
         client.POST('/sessions/{session}/executions', {
           params: { path: { session }, query: { background: true }, header },
-          body: { code, approved: true }, // a person has looked at it
+          body: { code, approved: true, input: true }, // a person has looked at it
         }),
       ),
     )) as Execution

@@ -23,6 +23,8 @@ export interface StepView {
   why: string
   /** What a check of the code found, where the turn asked for one. */
   findings: { items: Finding[]; notes: string[] } | null
+  /** How many lines it waits for. */
+  asks?: number
   /** Events that the server does not keep. */
   gap: boolean
   version: number
@@ -166,7 +168,14 @@ export function applyOutput(step: StepView, event: Record<string, unknown>) {
     case 'error':
       step.error = { name: text(event.name), value: text(event.value) }
       break
+    case 'input_request':
+      step.asks = (step.asks ?? 0) + 1
+      break
+    case 'input_reply':
+      step.asks = Math.max(0, (step.asks ?? 0) - 1)
+      break
     case 'done':
+      step.asks = 0
       step.done = event as unknown as DoneEvent
       step.state = event.outcome === 'ok' ? 'ok' : 'failed'
       break

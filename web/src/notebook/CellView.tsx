@@ -1,7 +1,8 @@
 import { Play, Square } from 'lucide-react'
 import { memo, useEffect, useMemo, useRef } from 'react'
+import { answering } from '../events/answer'
 import { executionLive, useLive } from '../events/live'
-import { Markdown, Outputs } from '../output'
+import { AnswerContext, Markdown, Outputs } from '../output'
 import { SessionTables } from '../panels/tables'
 import { Actions, IconButton } from '../parts'
 import { seconds } from '../parts/format'
@@ -27,6 +28,7 @@ function Result({ id, code, session, onOver }: ResultProps) {
   const theme = useTheme()
   const live = useMemo(() => executionLive(id, true, code), [id, code])
   useLive(live)
+  const answer = useMemo(() => answering(id), [id])
   const { view } = live
   const over = view.done?.outcome ?? (view.state === 'failed' ? 'failed' : '')
   const told = useRef(false)
@@ -40,12 +42,22 @@ function Result({ id, code, session, onOver }: ResultProps) {
     <div className={css.result}>
       {view.items.length > 0 && (
         <SessionTables session={session}>
-          <Outputs items={view.items} version={view.version} live={!view.done} theme={theme} />
+          <AnswerContext value={answer}>
+            <Outputs items={view.items} version={view.version} live={!over} theme={theme} />
+          </AnswerContext>
         </SessionTables>
       )}
       {over === 'failed' && view.error && <p className={css.note}>{view.error.value}</p>}
       <p className={css.note} aria-live="polite">
-        {view.done ? (view.done.outcome === 'lost' ? '' : seconds(view.done.seconds ?? 0)) : over ? '' : w.turn.running}
+        {view.done
+          ? view.done.outcome === 'lost'
+            ? ''
+            : seconds(view.done.seconds ?? 0)
+          : over
+            ? ''
+            : view.asks
+              ? w.turn.asks
+              : w.turn.running}
       </p>
     </div>
   )

@@ -135,7 +135,7 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
           data(
             client.POST('/sessions/{session}/executions', {
               params: { path: { session }, query: { background: true }, header: headers },
-              body: { code: cell.code, approved: true }, // a person has looked at it
+              body: { code: cell.code, approved: true, input: true }, // a person has looked at it
             }),
           ),
         )) as Execution

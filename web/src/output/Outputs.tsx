@@ -3,6 +3,7 @@ import { Figures } from './Album'
 import { Bundle } from './Bundle'
 import { ErrorView } from './ErrorView'
 import { type Block, Following, fold } from './fold'
+import { InputLine } from './InputLine'
 import { Done, Files, Install, Rollback } from './Notes'
 import css from './outputs.module.css'
 import { TerminalView } from './TerminalView'
@@ -98,6 +99,8 @@ const One = memo(function One({ block, n, live, theme, failed, again, onOpenFile
       return <Files files={block.files} onOpen={onOpenFile} />
     case 'rollback':
       return <Rollback event={block.event} />
+    case 'input':
+      return <InputLine event={block.event} reply={block.reply} live={live} />
     case 'done':
       return <Done event={block.event} error={failed} />
   }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type Block, Following, fold } from './fold'
+import { promptText } from './InputLine'
 import type { OutputEvent } from './types'
 
 const out = (text: string): OutputEvent => ({ type: 'stream', name: 'stdout', text })
@@ -34,6 +35,25 @@ describe('fold', () => {
     expect(plain(fold(wait))).toEqual(['stdout: a'])
     expect(plain(fold([...wait, file]))).toEqual(['stdout: a', 'files: a.csv'])
     expect(plain(fold([...wait, show('b')]))).toEqual(['show: b'])
+  })
+  it('has each answer with its request, and clears what is answered', () => {
+    const request = (number: number): OutputEvent => ({ type: 'input_request', number, prompt: `${number}? ` })
+    const reply = (number: number): OutputEvent => ({ type: 'input_reply', number, text: `${number}!` })
+    const said = (events: OutputEvent[]) =>
+      fold(events).map((b) => (b.kind === 'input' ? `${b.event.prompt}${b.reply?.text ?? 'waits'}` : b.kind))
+    expect(said([out('a'), request(1), request(2), reply(2), out('b')])).toEqual([
+      'terminal',
+      '1? waits',
+      '2? 2!',
+      'terminal',
+    ])
+    expect(said([request(1), request(2), reply(2), reply(1)])).toEqual(['1? 1!', '2? 2!'])
+    expect(said([request(1), reply(1), request(2), { type: 'clear_output' }])).toEqual(['2? waits'])
+    expect(said([reply(7), request(1)])).toEqual(['1? waits'])
+  })
+  it('shows prompts without what terminals take as colours', () => {
+    expect(promptText('\x1b[1;32mName\x1b[0m\x07:\n\x1b]0;title\x07> ')).toBe('Name:\n> ')
+    expect(promptText({})).toBe('')
   })
   it('updates displays in place', () => {
     expect(plain(fold([show('1', 'k'), out('a'), show('2', 'k', true)]))).toEqual(['show: 2', 'stdout: a'])

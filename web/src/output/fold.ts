@@ -3,6 +3,8 @@ import type {
   DoneEvent,
   ErrorEvent,
   FileEvent,
+  InputReplyEvent,
+  InputRequestEvent,
   InstallEvent,
   Mime,
   OutputEvent,
@@ -19,6 +21,7 @@ export type Block =
   | { kind: 'install'; key: number; progress: ProgressEvent | null; event: InstallEvent | null }
   | { kind: 'files'; key: number; files: readonly FileEvent[] }
   | { kind: 'rollback'; key: number; event: RollbackEvent }
+  | { kind: 'input'; key: number; event: InputRequestEvent; reply: InputReplyEvent | null }
   | { kind: 'done'; key: number; event: DoneEvent }
 
 const cleared = new Set<Block['kind']>(['terminal', 'bundle', 'error'])
@@ -56,6 +59,11 @@ export class Folder {
         return this.install({ progress: event })
       case 'rollback':
         return this.add({ kind: 'rollback', key: this.next++, event })
+      case 'input_request':
+        this.clear()
+        return this.add({ kind: 'input', key: this.next++, event, reply: null })
+      case 'input_reply':
+        return this.answer(event)
       case 'done':
         return this.add({ kind: 'done', key: this.next++, event })
     }
@@ -83,10 +91,16 @@ export class Folder {
     this.blocks = this.blocks.with(at, block)
   }
 
+  private answer(reply: InputReplyEvent) {
+    const at = this.blocks.findLastIndex((b) => b.kind === 'input' && b.event.number === reply.number)
+    const block = this.blocks[at]
+    if (block?.kind === 'input') this.replace(at, { ...block, reply })
+  }
+
   private clear() {
     if (!this.clearing) return
     this.clearing = false
-    this.blocks = this.blocks.filter((b) => !cleared.has(b.kind))
+    this.blocks = this.blocks.filter((b) => !cleared.has(b.kind) && !(b.kind === 'input' && b.reply))
   }
 
   /** In a row of stream blocks there is one of each name: prints between the steps of a bar do not break the bar. */

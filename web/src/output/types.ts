@@ -91,6 +91,21 @@ export interface RollbackEvent {
   files?: string[] | null
 }
 
+export interface InputRequestEvent {
+  type: 'input_request'
+  number: number
+  prompt: string
+  password?: boolean
+}
+
+export interface InputReplyEvent {
+  type: 'input_reply'
+  number: number
+  /** Not of a password. */
+  text?: string
+  ended?: boolean
+}
+
 export interface DoneEvent {
   type: 'done'
   outcome: string
@@ -112,6 +127,8 @@ export type OutputEvent =
   | InstallEvent
   | ProgressEvent
   | RollbackEvent
+  | InputRequestEvent
+  | InputReplyEvent
   | DoneEvent
 
 export type Theme = 'light' | 'dark'

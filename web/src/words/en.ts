@@ -251,6 +251,7 @@ export const en = {
     stale: 'Out of date (an earlier step was re-run)',
     notices: (n: number) => (n === 1 ? '1 notice' : `${n} notices`),
     ranAgain: 'Re-run',
+    asks: 'Waiting for input',
     runAgain: 'Run again',
     editCode: 'Edit and run',
     ranGone: 'The result of the re-run was deleted. This is the original.',

@@ -237,6 +237,7 @@ export const zh: Words = {
     stale: '已过期（前面的步骤已重新运行）',
     notices: (n) => `${n} 条提示`,
     ranAgain: '已重新运行',
+    asks: '等待输入',
     runAgain: '重新运行',
     editCode: '编辑并运行',
     ranGone: '重新运行的结果已被删除，这里显示的是原来的内容。',

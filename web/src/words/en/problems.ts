@@ -139,6 +139,7 @@ export const problems: Record<string, readonly [what: string, todo: string]> = {
   approval_late: ['Nobody approved the code in time.', askAgain],
   results_late: ['An application did not answer in time.', askAgain],
   calls_gone: ['The code no longer waits for this result.', askAgain],
+  input_not_waiting: ['This was already answered, or the code has ended.', reload],
   call_not_waiting: ['This is no longer waiting for a decision.', reload],
   turn_not_found: ['This question no longer exists.', reload],
   turn_not_waiting: ['This is no longer waiting for approval.', reload],

@@ -125,6 +125,7 @@ export const problems: Record<keyof typeof en, readonly [what: string, todo: str
   approval_late: ['代码未能及时得到确认。', askAgain],
   results_late: ['应用未能及时返回结果。', askAgain],
   calls_gone: ['代码已不再等待这个结果。', askAgain],
+  input_not_waiting: ['这里已有回答，或代码已结束。', reload],
   call_not_waiting: ['此处已不再等待决定。', reload],
   turn_not_found: ['问题已不存在。', reload],
   turn_not_waiting: ['此处已不再等待确认。', reload],
