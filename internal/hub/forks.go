@@ -81,13 +81,13 @@ func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id strin
 	if err := fork.check(); err != nil {
 		return Conversation{}, err
 	}
-	var until time.Time
+	var spans []span
 	if n.State != StateNone {
-		if fork.Session, until, err = h.forkSessionAt(ctx, who, branch, n.State); err != nil {
+		if fork.Session, spans, err = h.forkSessionAt(ctx, who, branch, n.State); err != nil {
 			return Conversation{}, err
 		}
 	}
-	if err := h.o.Store.AddFork(ctx, fork, copiesOf(branch, fork, until), largestFork); err != nil {
+	if err := h.o.Store.AddFork(ctx, fork, copiesOf(branch, fork, spans), largestFork); err != nil {
 		if fork.Session != "" {
 			h.spawn(func(ctx context.Context) { h.unmake(ctx, Session{ID: fork.Session, Project: who.Project}) })
 		}
@@ -129,34 +129,52 @@ func (h *Hub) branchToFork(ctx context.Context, who auth.Principal, id, turn str
 	return c, branch, nil
 }
 
-// forkSessionAt forks the session that a branch goes on with, and returns the fork's id, and when its state was taken, zero for the present one; "" when the branch has no session any more.
-func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Turn, state ForkState) (string, time.Time, error) {
+// span is what a fork has of what ran in a session: all from before until, or all of it where until is zero.
+type span struct {
+	session string
+	until   time.Time
+}
+
+func (s span) has(session string, at time.Time) bool {
+	return s.session == session && (s.until.IsZero() || at.Before(s.until))
+}
+
+// forkSessionAt forks the session that a branch goes on with, and returns the fork's id and what it has of which sessions; "" when the branch has no session any more.
+func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Turn, state ForkState) (string, []span, error) {
 	last := branch[len(branch)-1]
-	session := last.Session
-	if u := last.UndoneTo(); u != nil {
-		session = u.Session
+	session, undone := last.Session, last.UndoneTo()
+	var spans []span
+	if undone != nil {
+		session = undone.Session
+		if at := slices.IndexFunc(branch, func(t Turn) bool { return t.ID == undone.From }); at >= 0 {
+			spans = []span{{branch[at].Session, branch[at].Created}}
+		}
 	}
 	if session == "" {
-		return "", time.Time{}, nil
+		return "", nil, nil
 	}
 	row, err := h.row(ctx, who, session)
 	switch {
 	case problem.Is(err, problem.NotFound), err == nil && row.State == SessionDeleted:
-		return "", time.Time{}, nil
+		if undone == nil {
+			return "", nil, nil
+		}
+		fork, err := h.remakeUndone(ctx, who, last)
+		return fork.ID, spans, err
 	case err != nil:
-		return "", time.Time{}, err
+		return "", nil, err
 	}
 	var point Turn
 	if state == StateThen {
 		if point, err = h.pointAfter(ctx, who, row, branch); err != nil {
-			return "", time.Time{}, err
+			return "", nil, err
 		}
 	}
 	fork, err := h.ForkSession(ctx, who, session, NewSession{Point: point.ID})
 	if problem.Has(err, problem.PointUnknown) {
 		err = errStateGone()
 	}
-	return fork.ID, point.Created, err
+	return fork.ID, append(spans, span{session, point.Created}), err
 }
 
 // pointAfter returns the turn before which a session had its state after the last turn of a branch; none where that is the present one. A problem with code point_unknown says that nothing has it: the
@@ -199,8 +217,8 @@ func errStateGone() *problem.Error {
 		WithHint(`fork from the conversation's last turn, or with what its session has at present: {"state":"now"}`)
 }
 
-// copiesOf are the turns of a fork whose session has the state of until, zero: the present one. What a surface keeps with a turn is about that turn alone.
-func copiesOf(branch []Turn, fork Conversation, until time.Time) []TurnCopy {
+// copiesOf are the turns of a fork whose session has what ran in some spans. What a surface keeps with a turn is about that turn alone.
+func copiesOf(branch []Turn, fork Conversation, spans []span) []TurnCopy {
 	copies, parent := make([]TurnCopy, len(branch)), ""
 	for i, t := range branch {
 		c := TurnCopy{Turn: t, Of: t.ID}
@@ -209,21 +227,21 @@ func copiesOf(branch []Turn, fork Conversation, until time.Time) []TurnCopy {
 		}
 		c.ID, c.Conversation, c.Parent, c.Session, c.Foreign, c.Owner = ident.New(ident.Turn), fork.ID, parent, fork.Session, nil, ""
 		c.Tries, c.Rating = nil, nil // they are of the turn that was asked
-		c.Marks = marksOfCopy(t, fork.Session, until)
+		c.Marks = marksOfCopy(t, fork.Session, spans)
 		copies[i], parent = c, c.ID
 	}
 	return copies
 }
 
-// marksOfCopy returns the marks of a turn that hold for its copy: the steps that ran again in its session before the state of the fork. The fork goes on with the state that undone turns left, so no copy says
-// that they are undone.
-func marksOfCopy(t Turn, session string, until time.Time) *TurnMarks {
-	if t.Marks == nil || session == "" {
+// marksOfCopy returns the marks of a turn that hold for its copy: the steps that ran again in what the fork's session has. The fork goes on with the state that undone turns left, so no copy says that they
+// are undone.
+func marksOfCopy(t Turn, session string, spans []span) *TurnMarks {
+	if t.Marks == nil {
 		return nil
 	}
 	var out TurnMarks
 	for _, r := range t.Marks.Reruns {
-		if cmp.Or(r.Session, t.Session) == t.Session && (until.IsZero() || r.At.Before(until)) {
+		if slices.ContainsFunc(spans, func(s span) bool { return s.has(cmp.Or(r.Session, t.Session), r.At) }) {
 			r.Session = session
 			out.Reruns = append(out.Reruns, r)
 		}

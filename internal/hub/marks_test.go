@@ -62,7 +62,7 @@ func TestUndoneTurns(t *testing.T) {
 func TestUndosLeaveNothing(t *testing.T) {
 	t.Parallel()
 	l, v, who := newTalk(t, calls(python("c1", "remember one")), words("First."), calls(python("c2", "remember two")), words("Second."),
-		calls(python("c3", "recall")), words("Third."), calls(python("c4", "recall")), words("Fourth."))
+		calls(python("c3", "remember three")), words("Third."), calls(python("c4", "recall")), words("Fourth."), words("Fifth."), words("Sixth."))
 	first := l.ask(who, hub.NewTurn{Input: input("Go on"), Source: "test"})
 	second := l.ask(who, hub.NewTurn{Conversation: first.Conversation, Input: input("Go on"), Source: "test"})
 	undo := func(from string) string {
@@ -103,9 +103,23 @@ func TestUndosLeaveNothing(t *testing.T) {
 		t.Errorf("the session has no name: %+v %v", s, err)
 	}
 	third := l.ask(who, hub.NewTurn{Parent: second.ID, Input: input("Go on"), Source: "test"})
+	if again := undo(second.ID); again == used || state(used) == hub.SessionDeleted {
+		t.Errorf("undone once more after a turn, the session is %s, and that of the turn %s", again, state(used))
+	}
 	redo()
 	if third.Session != used || state(used) == hub.SessionDeleted {
 		t.Errorf("the session that a turn used is %s", state(used))
+	}
+	named, precious := undo(second.ID), "precious"
+	if _, err := l.ChangeSession(t.Context(), who, named, hub.SessionChange{Name: &precious}); err != nil {
+		t.Fatal(err)
+	}
+	redo()
+	kept := undo(second.ID)
+	talker := who
+	talker.Scopes = []auth.Action{auth.ConversationsWrite}
+	if _, err := l.RedoTurns(t.Context(), talker, second.ID); err != nil || state(named) == hub.SessionDeleted || state(kept) == hub.SessionDeleted {
+		t.Errorf("the session with a name is %s, that of who may not delete sessions %s: %v", state(named), state(kept), err)
 	}
 
 	gone := undo(second.ID)
@@ -120,6 +134,19 @@ func TestUndosLeaveNothing(t *testing.T) {
 	if asked := v.asked(7); !strings.HasSuffix(asked, "|one") || strings.Contains(asked, "Everything is lost") {
 		t.Errorf("the model was asked %s", asked)
 	}
+	fifth := l.ask(who, hub.NewTurn{Parent: fourth.ID, Input: input("Go on"), Source: "test"})
+	if fifth.Session != fourth.Session {
+		t.Errorf("the turn after it has the session %s, and not %s", fifth.Session, fourth.Session)
+	}
+	if err := l.DeleteSession(t.Context(), who, fifth.Session); err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.StartTurn(t.Context(), who, hub.NewTurn{Parent: fifth.ID, Input: input("Go on"), Source: "test", Root: true})
+	fails(t, err, "turn_invalid")
+	sixth := l.ask(who, hub.NewTurn{Parent: fifth.ID, Input: input("Go on"), Source: "test"})
+	if sixth.Session == fifth.Session || sixth.Session == first.Session {
+		t.Errorf("deleted once more, the session is %s", sixth.Session)
+	}
 	if c, err := l.Conversation(t.Context(), who, first.Conversation); err != nil || c.Session != first.Session {
 		t.Errorf("the conversation has the session %s, and not %s: %v", c.Session, first.Session, err)
 	}
@@ -133,6 +160,17 @@ func TestForksAfterAnUndo(t *testing.T) {
 	second := l.ask(who, hub.NewTurn{Conversation: first.Conversation, Input: input("Go on"), Source: "test"})
 	if _, err := l.UndoTurns(t.Context(), who, second.ID, second.ID); err != nil {
 		t.Fatal(err)
+	}
+	noteRerun := func(session, code string) {
+		t.Helper()
+		l.run(who, session, code)
+		all, err := l.Executions(t.Context(), who, hub.ExecutionFilter{Session: session}, hub.Page{Limit: 1})
+		if err == nil {
+			_, err = l.NoteRerun(t.Context(), who, first.ID, 1, all.Items[0].ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	has := func(turn string, state hub.ForkState, want string) {
 		t.Helper()
@@ -153,6 +191,38 @@ func TestForksAfterAnUndo(t *testing.T) {
 	has(second.ID, hub.StateNow, "[one three]")
 	has(third.ID, hub.StateThen, "[one three]")
 	has(first.ID, hub.StateThen, "[one]")
+
+	copied := func(turn string, state hub.ForkState) []bool {
+		t.Helper()
+		c, err := l.ForkConversation(t.Context(), who, first.Conversation, hub.NewFork{Turn: turn, State: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := l.LastTurn(t.Context(), who, c.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		branch, err := l.Branch(t.Context(), who, last.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return hub.Outdated(branch)
+	}
+	noteRerun(second.Session, "remember four") // after the state that the undo went back to
+	if got := copied(second.ID, hub.StateNow); fmt.Sprint(got) != "[false false]" {
+		t.Errorf("what ran again in the session before the undo makes old %v", got)
+	}
+	noteRerun(third.Session, "remember five")
+	if got := copied(second.ID, hub.StateNow); fmt.Sprint(got) != "[true true]" {
+		t.Errorf("what ran again in the session after the undo makes old %v", got)
+	}
+	if got := copied(second.ID, hub.StateThen); fmt.Sprint(got) != "[false false]" {
+		t.Errorf("what ran again after the point of the fork makes old %v", got)
+	}
+	if err := l.DeleteSession(t.Context(), who, third.Session); err != nil {
+		t.Fatal(err)
+	}
+	has(second.ID, hub.StateThen, "[one]")
 }
 
 // TestStepsThatRanAgain marks the answers that were written before a step of theirs, or one above, ran again.

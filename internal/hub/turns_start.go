@@ -205,7 +205,11 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		if parent.State == TurnWaiting {
 			return ErrTurnRunning() // its results come as the next turn
 		}
-		if n.Session = parent.Session; n.Session == c.Session || parent.UndoneTo() != nil {
+		after, _, err := h.sessionAfter(ctx, c, parent)
+		if err != nil {
+			return err
+		}
+		if n.Session = parent.Session; n.Session == after || parent.UndoneTo() != nil {
 			n.Session = "" // a new one where that was deleted
 		}
 	}
@@ -360,6 +364,10 @@ func (h *Hub) lastTurn(ctx context.Context, c Conversation) (Turn, error) {
 	}
 }
 
+func sessionThere() error {
+	return problem.New(problem.TurnInvalid, "the session is there already, with the network and the root that it was made with").WithHint("leave network and root out, or begin another conversation")
+}
+
 // planSession finds the session whose Python is used, or makes one.
 func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversation, parent Turn) error {
 	if n.NoPython && n.Session == "" && len(n.Files) == 0 {
@@ -376,7 +384,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		row, err := h.row(ctx, p.who, id)
 		switch {
 		case err == nil && (n.Network != nil || n.Root):
-			return problem.New(problem.TurnInvalid, "the session is there already, with the network and the root that it was made with").WithHint("leave network and root out, or begin another conversation")
+			return sessionThere()
 		case err == nil:
 			if _, err := h.here(ctx, row); err != nil {
 				return err

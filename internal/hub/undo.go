@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -33,7 +34,7 @@ func (h *Hub) undoTurns(ctx context.Context, who auth.Principal, id, from string
 		return Turn{}, problem.New(problem.TurnInvalid, "the turn to return to is not in the branch of this one")
 	}
 	before := t.UndoneTo()
-	if before != nil && before.From == from && h.isThere(ctx, who, before.Session) {
+	if before != nil && before.From == from && h.isUnused(ctx, t, before.Session) {
 		return t, nil
 	}
 	fork, err := h.forkBefore(ctx, who, branch[at])
@@ -44,14 +45,13 @@ func (h *Hub) undoTurns(ctx context.Context, who auth.Principal, id, from string
 		m.Undone = &Undone{From: from, Session: fork.ID, At: h.now().UTC()}
 		return nil
 	})
-	if err != nil {
-		h.deleteUnused(ctx, who.Project, fork.ID)
-		return Turn{}, err
+	switch {
+	case err != nil:
+		h.deleteUnused(ctx, who, t, fork.ID)
+	case before != nil:
+		h.deleteUnused(ctx, who, t, before.Session)
 	}
-	if before != nil {
-		h.deleteUnused(ctx, who.Project, before.Session)
-	}
-	return marked, nil
+	return marked, err
 }
 
 // forkBefore makes a session with the variables and files from before a turn, which knows what it does not have.
@@ -68,34 +68,41 @@ func (h *Hub) forkBefore(ctx context.Context, who auth.Principal, first Turn) (S
 		return Session{}, err
 	}
 	if err := h.noteUndone(ctx, first.Session, fork); err != nil {
-		h.deleteUnused(ctx, who.Project, fork.ID)
+		h.deleteUnused(ctx, who, first, fork.ID)
 		return Session{}, err
 	}
 	return fork, nil
 }
 
-// isThere says whether a session can be used.
-func (h *Hub) isThere(ctx context.Context, who auth.Principal, session string) bool {
-	_, err := h.row(ctx, who, session)
-	return err == nil
+// isUnused says whether a session that undoing turns made is there and as it was made: no code ran in it, no turn is for it, and nobody has named it.
+func (h *Hub) isUnused(ctx context.Context, marked Turn, session string) bool {
+	row, err := h.o.Store.Session(ctx, marked.Project, session)
+	if err != nil || row.State != SessionPaused || !row.Used.Equal(row.Created) || len(row.Metadata) > 0 {
+		return false
+	}
+	c, err := h.o.Store.Conversation(ctx, marked.Project, marked.Conversation)
+	if err != nil || row.Name != c.Title {
+		return false
+	}
+	ran, err := h.o.Store.Executions(ctx, marked.Project, ExecutionFilter{Session: session}, Page{Limit: 1})
+	if err != nil || len(ran.Items) > 0 {
+		return false
+	}
+	turns, err := h.o.Store.Turns(ctx, marked.Project, marked.Conversation, Page{Limit: 100})
+	return err == nil && !slices.ContainsFunc(turns.Items, func(t Turn) bool { return t.Session == session })
 }
 
-// deleteUnused deletes a session that an undo made, unless somebody has used it since.
-func (h *Hub) deleteUnused(ctx context.Context, project, session string) {
-	row, err := h.o.Store.Session(ctx, project, session)
-	if err != nil || row.State != SessionPaused || !row.Used.Equal(row.Created) {
+// deleteUnused deletes a session that undoing turns made, where it is as it was made and the caller may delete sessions. Another undo makes it again.
+func (h *Hub) deleteUnused(ctx context.Context, who auth.Principal, marked Turn, session string) {
+	if who.Require(auth.SessionsWrite) != nil || !h.isUnused(ctx, marked, session) {
 		return
 	}
-	ran, err := h.o.Store.Executions(ctx, project, ExecutionFilter{Session: session}, Page{Limit: 1})
-	if err == nil && len(ran.Items) == 0 {
-		err = h.deleteSession(ctx, project, session)
-	}
-	if err != nil {
+	if err := h.DeleteSession(ctx, who, session); err != nil {
 		h.log.WarnContext(ctx, "a session that an undo made and nobody used was not deleted", "session", session, "error", err)
 	}
 }
 
-// sessionAfter returns the session that a turn after parent goes on with when none is named: the conversation's, or where turns were undone and what came since ran in that
+// sessionAfter returns the session that a turn after parent goes on with when none is named: the conversation's, or where turns were undone and the last turn since ran in that
 // session, the one with the state from before them. Then marked is the turn that says so.
 func (h *Hub) sessionAfter(ctx context.Context, c Conversation, parent Turn) (id string, marked Turn, err error) {
 	if u := parent.UndoneTo(); u != nil {
@@ -108,37 +115,36 @@ func (h *Hub) sessionAfter(ctx context.Context, c Conversation, parent Turn) (id
 	if err != nil {
 		return "", Turn{}, err
 	}
-	for i, t := range slices.Backward(branch) {
-		u := t.UndoneTo()
-		if u == nil {
-			continue
-		}
-		if slices.ContainsFunc(branch[i+1:], func(t Turn) bool { return t.Session != "" && t.Session != u.Session }) {
+	last := ""
+	for _, t := range slices.Backward(branch) {
+		if u := t.UndoneTo(); u != nil {
+			if last == "" || last == u.Session {
+				return u.Session, t, nil
+			}
 			break
 		}
-		return u.Session, t, nil
+		last = cmp.Or(last, t.Session)
 	}
 	return c.Session, Turn{}, nil
 }
 
-// replaceUndone makes a session in place of the deleted one with the state from before undone turns: with that state where it is still kept, else an empty one.
+// replaceUndone makes a session in place of the deleted one with the state from before undone turns: with that state, or an empty one where that is not kept any more.
 func (h *Hub) replaceUndone(ctx context.Context, p *plan, n NewTurn, marked Turn) error {
+	if n.Network != nil || n.Root {
+		return sessionThere()
+	}
 	who := p.who
 	who.Scopes = nil // a caller with the right to the turn may make what the turn needs
-	what := "the state from before the undone turns, made again"
-	var row Session
-	from, err := h.turn(ctx, marked.Project, marked.UndoneTo().From)
-	if err == nil {
-		row, err = h.forkBefore(ctx, who, from)
-	}
-	if err != nil {
-		what = "no variables and files: those from before the undone turns are not kept any more"
-		row, err = h.CreateSession(context.WithValue(ctx, workKey{}, true), who, NewSession{Network: n.Network, Root: n.Root})
+	row, err := h.remakeUndone(ctx, who, marked)
+	notice := "The session of this conversation was deleted; the turn has a new one, with the state from before the undone turns, made again."
+	if problem.Has(err, problem.PointUnknown) {
+		notice = "The session of this conversation was deleted; the turn has an empty one: the state from before the undone turns is not kept any more."
+		row, err = h.CreateSession(context.WithValue(ctx, workKey{}, true), who, NewSession{})
 	}
 	if err != nil {
 		return err
 	}
-	p.notices = append(p.notices, "The session of this conversation was deleted; the turn has a new one, with "+what+".")
+	p.notices = append(p.notices, notice)
 	p.spec.Fresh, p.spec.Used = true, row.Executions > 0
 	p.turn.Session, p.session = row.ID, row.ID
 	_, err = h.markTurnAs(ctx, marked, func(m *TurnMarks) error {
@@ -148,6 +154,19 @@ func (h *Hub) replaceUndone(ctx context.Context, p *plan, n NewTurn, marked Turn
 		return nil
 	})
 	return err
+}
+
+// remakeUndone makes the session with the state from before undone turns again. A problem with code point_unknown says that nothing has that state any more.
+func (h *Hub) remakeUndone(ctx context.Context, who auth.Principal, marked Turn) (Session, error) {
+	from, err := h.turn(ctx, marked.Project, marked.UndoneTo().From)
+	var row Session
+	if err == nil {
+		row, err = h.forkBefore(ctx, who, from)
+	}
+	if problem.Has(err, problem.TurnNotFound) || problem.Has(err, problem.SessionNotFound) {
+		err = errStateGone()
+	}
+	return row, err
 }
 
 // noteUndone has the next code, and the model, hear what the fork of a session's point does not have.
@@ -175,7 +194,7 @@ func (h *Hub) RedoTurns(ctx context.Context, who auth.Principal, id string) (Tur
 		})
 	}
 	if err == nil && before != nil {
-		h.deleteUnused(ctx, who.Project, before.Session)
+		h.deleteUnused(ctx, who, t, before.Session)
 	}
 	h.audit(ctx, who, "turn.redo", id, "", err)
 	return t, err
