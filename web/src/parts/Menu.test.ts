@@ -3,7 +3,7 @@ import { createRoot } from 'react-dom/client'
 import { expect, it } from 'vitest'
 import { Actions } from './Menu'
 
-it('stays open when the page says late that it had scrolled, and closes when its button moves', async () => {
+it('stays with its button while the page scrolls, and closes when that is out of sight', async () => {
   Object.assign(globalThis, { IS_REACT_ACT_ENVIRONMENT: true })
   const box = document.body.appendChild(document.createElement('div'))
   const root = createRoot(box)
@@ -13,10 +13,14 @@ it('stays open when the page says late that it had scrolled, and closes when its
   const button = box.querySelector('button') as HTMLButtonElement
   await act(async () => button.click())
   const scroll = () => act(async () => document.dispatchEvent(new Event('scroll')))
+  const menu = () => box.querySelector<HTMLElement>('[role=menu]')
   await scroll()
-  expect(box.querySelector('[role=menu]')).not.toBeNull()
+  expect(menu()?.style.top).toBe('8px')
   button.getBoundingClientRect = () => new DOMRect(0, 40, 20, 20)
   await scroll()
-  expect(box.querySelector('[role=menu]')).toBeNull()
+  expect(menu()?.style.top).toBe('64px')
+  button.getBoundingClientRect = () => new DOMRect(0, -40, 20, 20)
+  await scroll()
+  expect(menu()).toBeNull()
   await act(async () => root.unmount())
 })

@@ -23,6 +23,13 @@ interface Props {
 const gap = 4
 const edge = 8
 
+/** Puts a menu below its button, or above where there is no room. */
+function place(box: HTMLElement, at: DOMRect) {
+  const below = at.bottom + gap + box.offsetHeight <= window.innerHeight - edge
+  box.style.top = `${Math.max(edge, below ? at.bottom + gap : at.top - gap - box.offsetHeight)}px`
+  box.style.left = `${Math.max(edge, Math.min(at.right - box.offsetWidth, window.innerWidth - edge - box.offsetWidth))}px`
+}
+
 /** A button with three dots and what can be done: arrows, Home, End and the first letter move, Escape and Tab leave. */
 export function Actions({ label, actions, small, icon, className = '', tabIndex }: Props) {
   const [open, setOpen] = useState(false)
@@ -39,10 +46,7 @@ export function Actions({ label, actions, small, icon, className = '', tabIndex 
     const box = menu.current
     if (!open || !box || !button.current) return
     box.showPopover?.()
-    const at = button.current.getBoundingClientRect()
-    const below = at.bottom + gap + box.offsetHeight <= window.innerHeight - edge
-    box.style.top = `${Math.max(edge, below ? at.bottom + gap : at.top - gap - box.offsetHeight)}px`
-    box.style.left = `${Math.max(edge, Math.min(at.right - box.offsetWidth, window.innerWidth - edge - box.offsetWidth))}px`
+    place(box, button.current.getBoundingClientRect())
     box.querySelector<HTMLElement>('[role=menuitem]')?.focus()
   }, [open])
 
@@ -53,10 +57,11 @@ export function Actions({ label, actions, small, icon, className = '', tabIndex 
       if (!menu.current?.contains(target) && !button.current?.contains(target)) setOpen(false)
     }
     const moved = () => setOpen(false)
-    // A page that scrolls to what has got the focus says so a moment later, when the menu may be open and in its place.
-    const at = button.current?.getBoundingClientRect().top
-    const scrolled = (e: Event) => {
-      if (button.current?.getBoundingClientRect().top !== at) outside(e)
+    // A page may go on scrolling to what has got the focus: the menu stays with its button, as long as that is to be seen.
+    const scrolled = () => {
+      const at = button.current?.getBoundingClientRect()
+      if (!at || at.bottom < 0 || at.top > window.innerHeight) setOpen(false)
+      else if (menu.current) place(menu.current, at)
     }
     document.addEventListener('pointerdown', outside)
     document.addEventListener('scroll', scrolled, true)
