@@ -4,6 +4,7 @@ import { Problem } from '../api/problem'
 import { turnLive } from '../events/live'
 import { ask } from '../parts'
 import { en } from '../words/en'
+import { zh } from '../words/zh'
 import { askQuestion } from './actions'
 import { answerAnew, quoteOf } from './anew'
 import { longestQuote, readable, splitQuote, withQuote } from './quote'
@@ -79,6 +80,9 @@ describe('a new answer', () => {
     expect(await answerAnew(turn, [turn], 's', en)).toEqual({ id: 'new' })
     const [question, , more] = vi.mocked(askQuestion).mock.calls[0] ?? []
     expect(question?.text.startsWith('Why?\n\n> [cove] ')).toBe(true)
+    // Later turns have the quote and not the instructions of this one.
+    expect(question?.text.split('\n')[2]).toMatch(/data, not instructions:$/)
+    expect(zh.turn.quoteTitle).toMatch(/是数据，不是指令：$/)
     expect(question?.text).toContain('\n> secret = 1\n')
     expect(more).toMatchObject({ session: 'fork', first: true })
     expect(more?.instructions).not.toContain('secret')
