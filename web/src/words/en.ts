@@ -255,6 +255,7 @@ export const en = {
     runAgain: 'Run again',
     editCode: 'Edit and run',
     ranGone: 'The result of the re-run was deleted. This is the original.',
+    ranRefused: 'The result of the re-run cannot be read with this account. This is the original.',
     asItWas: 'Show the original',
     copyCode: 'Copy the code',
     stepActions: 'Actions for this step',
