@@ -59,7 +59,7 @@ await check('what a search finds is plain text, by conversation, forks with what
   await page.goto(`search?q=${word}`)
   const hits = page.locator('main').getByRole('listitem')
   await hits.first().waitFor()
-  await page.getByText('Also in a copy:').waitFor()
+  await page.getByText('Also in 1 related conversation:').waitFor()
   expect((await hits.count()) === 1, `${await hits.count()} conversations`)
   const copy = await hits.first().getByRole('link').last().getAttribute('href')
   expect(/\/c\/cnv_\w+\?turn=trn_/.test(copy ?? ''), `the copy is no link: ${copy}`)

@@ -90,6 +90,10 @@ it('counts rows, not lines, in parts of any length', () => {
     ['a,b\n"say ""hi""\nthere",2\n', 2],
     ['a,b\n5" pipe,1\n6" pipe,2\n', 3],
     ['a,b\n"never closed,1\n2,3\n', 3],
+    ['\ufeff', 0],
+    ['\ufeffa,b\n1,2\n', 2],
+    ['\ufeff"first\ncolumn",b\n1,2\n', 2],
+    ['\ufefe"a\nb', 2],
   ] as const)
     for (const size of [1, 3, 1000]) expect([text, count(text, size)]).toEqual([text, rows])
 })

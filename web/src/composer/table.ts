@@ -66,6 +66,8 @@ function closing(text: string, from: number): number {
 const newline = 10
 const carriage = 13
 const mark = 34
+/** Before the text of some files in UTF-8; it is no part of their first cell. */
+const byteOrderMark = [0xef, 0xbb, 0xbf]
 // Where in a cell the next byte is.
 const begins = 0
 const plain = 1
@@ -80,6 +82,8 @@ export class RowCounter {
   private ended = 0
   private inRow = false
   private at = begins
+  /** How many bytes of the mark the table began with so far, or -1 after its beginning. */
+  private marks = 0
 
   constructor(sign: string) {
     this.sign = sign.charCodeAt(0)
@@ -88,6 +92,7 @@ export class RowCounter {
   /** In UTF-8 and GB18030 none of these signs is part of another character. */
   add(bytes: Uint8Array) {
     for (const byte of bytes) {
+      if (this.marks >= 0 && this.isMarked(byte)) continue
       if (byte === carriage) continue
       if (byte === newline) this.end()
       else {
@@ -97,6 +102,17 @@ export class RowCounter {
         else if (this.at !== inside) this.at = byte === this.sign ? begins : plain
       }
     }
+  }
+
+  /** Whether a byte ends the mark that the table begins with. What only looked like one so far is text. */
+  private isMarked(byte: number): boolean {
+    this.marks = byte === byteOrderMark[this.marks] ? this.marks + 1 : -1
+    if (this.marks !== byteOrderMark.length) return false
+    this.marks = -1
+    this.inLine = false
+    this.inRow = false
+    this.at = begins
+    return true
   }
 
   private end() {

@@ -25,7 +25,7 @@ import { LinkBar } from './LinkBar'
 import { outdatedOf, undoneOf } from './marks'
 import { Queue } from './Queue'
 import { Rollback, savedAs, tellerOf } from './Rollback'
-import { StepsContext } from './reruns'
+import { StepsContext, useTurnsHere } from './reruns'
 import { TurnItem } from './Turn'
 import { branchThrough, isTry, versionsOf } from './tree'
 import { Undone, useUndoFocus } from './Undone'
@@ -35,6 +35,7 @@ const Notebook = lazy(() => import('../notebook/Notebook'))
 
 const window_ = 30
 const none: Queued[] = []
+const noTurns: Turn[] = []
 const isRunning = (t: Turn) => t.state === 'running'
 
 export function ConversationPage({ id }: { id: string }) {
@@ -50,7 +51,7 @@ export function ConversationPage({ id }: { id: string }) {
   const [said, setSaid] = useState('')
   const composer = useRef<ComposerHandle>(null)
   const queue = useQueue(id).data ?? none
-  const all = useMemo(() => turns.data ?? [], [turns.data])
+  const all = useTurnsHere(turns.data ?? noTurns)
   const branch = useMemo(() => branchThrough(all, through), [all, through])
   const title = titleOf(conversation.data, branch[0]?.prompt.slice(0, 80) || w.nav.untitled)
   const current = all.find((t) => isRunning(t) && !isTry(t)) ?? null

@@ -189,7 +189,7 @@ export const Step = memo(
     const { step, attempts, said } = group
     const place = use(StepsContext)
     const ran = useRerun(place.turns, id)
-    const rerun = ran === 'gone' ? null : ran
+    const rerun = typeof ran === 'string' ? null : ran
     const stale = isStaleStep(place.turns, id.slice(0, id.lastIndexOf('/')), step.number)
     const again = useMemo(
       () => (rerun?.execution ? executionLive(rerun.execution, true, rerun.code) : null),
@@ -322,6 +322,7 @@ export const Step = memo(
           {open && (
             <div className={css.body}>
               {ran === 'gone' && <p className={css.note}>{w.turn.ranGone}</p>}
+              {ran === 'refused' && <p className={css.note}>{w.turn.ranRefused}</p>}
               {attempts.map((a, i) => (
                 <Fragment key={a.number}>
                   <details className={css.attempt}>

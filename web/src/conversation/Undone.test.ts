@@ -4,8 +4,8 @@ import { beforeEach, expect, it } from 'vitest'
 import { useUndoFocus } from './Undone'
 
 let moved: ReturnType<typeof useUndoFocus>
-function Page({ undone }: { undone: boolean }) {
-  moved = useUndoFocus({ id: 't1', ...(undone ? { undone: { from: 't1', session: 's', at: '' } } : {}) })
+function Page({ undone, last = 't1' }: { undone: boolean; last?: string }) {
+  moved = useUndoFocus({ id: last, ...(undone ? { undone: { from: 't1', session: 's', at: '' } } : {}) })
   return createElement(
     'div',
     null,
@@ -20,7 +20,7 @@ function Page({ undone }: { undone: boolean }) {
 }
 
 let root: ReturnType<typeof createRoot>
-const show = (undone: boolean) => act(async () => root.render(createElement(Page, { undone })))
+const show = (undone: boolean, last = 't1') => act(async () => root.render(createElement(Page, { undone, last })))
 const at = () => document.activeElement as HTMLElement
 
 beforeEach(async () => {
@@ -47,4 +47,11 @@ it('stays with what somebody has gone to meanwhile', async () => {
   await act(async () => moved({ turn: 't1', undone: true }))
   await show(true)
   expect(at().id).toBe('other')
+})
+
+it('leaves the focus when another turn came after it before that was shown', async () => {
+  await act(async () => moved({ turn: 't1', undone: true }))
+  await show(false, 't2')
+  await show(true)
+  expect(at()).toBe(document.body)
 })

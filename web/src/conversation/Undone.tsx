@@ -30,8 +30,12 @@ export function Undone({
 export function useUndoFocus(last: Pick<Turn, 'id' | 'undone'> | undefined) {
   const [moved, setMoved] = useState<{ turn: string; undone: boolean } | null>(null)
   useEffect(() => {
-    if (!moved || last?.id !== moved.turn || !!last.undone !== moved.undone) return
+    if (!moved) return
+    const isLast = last?.id === moved.turn
+    if (isLast && !!last.undone !== moved.undone) return
     setMoved(null)
+    // Another turn came after it meanwhile, as from another window: the focus is not to go there later.
+    if (!isLast) return
     const at = document.activeElement
     if (at && at !== document.body && !at.closest('[data-turn], [data-undone-to]')) return
     const turn = document.getElementById(moved.turn)

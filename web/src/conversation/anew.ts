@@ -6,8 +6,9 @@ import { ask, toast } from '../parts'
 import { plainName } from '../parts/format'
 import type { Words } from '../words'
 import { askQuestion } from './actions'
+import { undoneOf } from './marks'
 import { longestQuote, quoted, splitQuote, withQuote } from './quote'
-import { ended, rerunOf } from './reruns'
+import { ended, rerunOf, sessionOfRerun } from './reruns'
 
 // A new answer to a question whose steps a person has changed and run again. What they are and what they wrote comes from the sandbox: it is quoted in the question, as
 // data, and is nothing that the model is to follow.
@@ -87,15 +88,21 @@ export function quoteOf(list: readonly Step[], w: Words): string {
   return [...(left > 0 ? [quoted(w.turn.quoteLeft(left))] : []), ...shown].join('\n> \n')
 }
 
-/** What ran for a question, with the changes of the person. */
-export async function stepsOf(turns: readonly Turn[], turn: Turn): Promise<Step[]> {
+/** What ran for a question in a session, with the changes of the person. That has nothing of what was undone, nor of what ran elsewhere. */
+export async function stepsOf(turns: readonly Turn[], turn: Turn, session: string): Promise<Step[]> {
   const out: Step[] = []
-  for (const t of turns) {
+  const undone = undoneOf(turns)
+  for (const t of turns.slice(0, turns.findIndex((o) => o.id === turn.id) + 1)) {
+    if (undone.has(t.id)) continue
+    // A copy in a fork has what ran in the session that it was asked in.
+    const inside = (where: string | undefined) =>
+      where === session || (t.session === session && !!where && where === t.origin?.session)
     const live = turnLive(t.id, false)
     await ended(live, (v) => v.state !== 'running')
     for (const step of steps(live.view)) {
-      const again = await rerunOf(turns, `${t.id}/${step.number}`)
-      if (!again && (t.id !== turn.id || step.state !== 'ok')) continue
+      const key = `${t.id}/${step.number}`
+      const again = inside(sessionOfRerun(turns, key)) ? await rerunOf(turns, key) : null
+      if (!again && (t.id !== turn.id || step.state !== 'ok' || t.session !== session)) continue
       let view: Pick<StepView, 'items' | 'files'> = step
       if (again) {
         const run = executionLive(again.execution, true, again.code)
@@ -109,7 +116,6 @@ export async function stepsOf(turns: readonly Turn[], turn: Turn): Promise<Step[
         files: view.files.map((f) => f.path),
       })
     }
-    if (t.id === turn.id) break
   }
   return out
 }
@@ -124,7 +130,8 @@ const forkOf = (session: string): Promise<Session> => {
 /** Asks a question once more, with what the session has now. The present version keeps its session; only where the server can save none may both use it, when the person agrees. Null: not. */
 export async function answerAnew(turn: Turn, turns: readonly Turn[], session: string, w: Words): Promise<Turn | null> {
   const { question } = splitQuote(turn.prompt)
-  const prompt = withQuote(question, w.turn.quoteTitle, quoteOf(await stepsOf(turns, turn), w))
+  const ran = await stepsOf(turns, turn, session)
+  const prompt = ran.length ? withQuote(question, w.turn.quoteTitle, quoteOf(ran, w)) : question
   const fork = await forkOf(session).catch((error: unknown) => {
     if (asProblem(error).code !== 'pause_unsupported') throw error
     return null
@@ -133,7 +140,7 @@ export async function answerAnew(turn: Turn, turns: readonly Turn[], session: st
   const asked = await askQuestion({ text: prompt, files: [] }, turn.conversation, {
     ...(turn.parent ? { parent: turn.parent } : { first: true }),
     session: fork?.id ?? session,
-    instructions,
+    ...(ran.length ? { instructions } : {}),
   })
   if (fork) toast(w.turn.anewState)
   return asked

@@ -1,8 +1,8 @@
-import { createContext, useEffect, useSyncExternalStore } from 'react'
+import { createContext, useEffect, useMemo, useSyncExternalStore } from 'react'
 import { client, data, type Execution, insist, once, type Turn } from '../api/client'
 import { backOff, pause } from '../api/follow'
-import { asProblem } from '../api/problem'
-import { keepTurn, refresh } from '../api/queries'
+import { asProblem, offline, Problem } from '../api/problem'
+import { keepTurn, queries, refresh } from '../api/queries'
 import { blocksOf } from '../events/group'
 import { executionLive, type Live, turnLive } from '../events/live'
 import { steps } from '../events/turn'
@@ -19,15 +19,19 @@ export interface Rerun {
   state: 'waiting' | 'running' | 'ok' | 'failed'
 }
 
-/** What an execution was that a turn names, or that it was deleted. */
-export type Ran = Rerun | 'gone'
+/** What an execution was that a turn names, or that it was deleted, or may not be read by this account. */
+export type Ran = Rerun | 'gone' | 'refused'
 
 export interface Step {
   id: string
   code: string
 }
 
+type Mark = NonNullable<Turn['reruns']>[number]
+
 const begun = new Map<string, Rerun>()
+/** What ran here and the server has not noted, or has refused to note. */
+let unnoted: ReadonlyMap<string, Mark> = new Map()
 const ran = new Map<string, Ran>()
 const asked = new Map<string, Promise<Ran>>()
 
@@ -59,30 +63,113 @@ const split = (id: string) => {
   return { turn: id.slice(0, cut), step: Number(id.slice(cut + 1)) }
 }
 
-/** What the server has noted of a step that ran again. */
-export function notedOf(turns: readonly Turn[], id: string) {
-  const { turn, step } = split(id)
-  return turns.find((t) => t.id === turn)?.reruns?.find((r) => r.step === step) ?? null
+function setUnnoted(id: string, mark: Mark | null) {
+  const next = new Map(unnoted)
+  if (mark) next.set(id, mark)
+  else next.delete(id)
+  unnoted = next
+  tell()
 }
 
-const never = new AbortController().signal
+/** The newer one: a window that ran the step later than this one may have noted it. Both times are the server's. */
+const newer = (noted: Mark | undefined, here: Mark | undefined) =>
+  noted && here ? (Date.parse(noted.at) > Date.parse(here.at) ? noted : here) : (here ?? noted ?? null)
 
-/** Does what may be done twice until the server has answered. */
-async function lasting<T>(work: () => Promise<T>): Promise<T> {
-  for (let tries = 0; ; tries++) {
-    try {
-      return await work()
-    } catch (error) {
-      if (!asProblem(error).passing) throw error
-      await pause(backOff(tries), never)
+/** How a step ran again last: as the server has noted it, or here. */
+export function notedOf(turns: readonly Turn[], id: string): Mark | null {
+  const { turn, step } = split(id)
+  return newer(
+    turns.find((t) => t.id === turn)?.reruns?.find((r) => r.step === step),
+    unnoted.get(id),
+  )
+}
+
+/** Turns with the marks of what ran here that the server has not noted. */
+function withUnnoted(turns: readonly Turn[], marks: ReadonlyMap<string, Mark>): readonly Turn[] {
+  if (!marks.size) return turns
+  return turns.map((t) => {
+    const here = [...marks].flatMap(([id, mark]) => (split(id).turn === t.id ? [mark] : []))
+    if (!here.length) return t
+    const noted = t.reruns ?? []
+    const others = noted.filter((r) => !here.some((h) => h.step === r.step))
+    const same = here.flatMap(
+      (h) =>
+        newer(
+          noted.find((r) => r.step === h.step),
+          h,
+        ) ?? [],
+    )
+    return { ...t, reruns: [...others, ...same].sort((a, b) => a.step - b.step) }
+  })
+}
+
+export function useTurnsHere(turns: readonly Turn[]): readonly Turn[] {
+  const marks = useSyncExternalStore(subscribe, () => unnoted)
+  return useMemo(() => withUnnoted(turns, marks), [turns, marks])
+}
+
+/** In which session a step ran again last. */
+export function sessionOfRerun(turns: readonly Turn[], id: string): string | undefined {
+  const here = begun.get(id)
+  if (here?.execution) return here.session
+  return notedOf(turns, id)?.session || turns.find((t) => t.id === split(id).turn)?.session
+}
+
+/** How often the server is asked, and for how long in all. */
+const mostTries = 7
+const longest = 60_000
+
+type Lane = <T>(work: () => Promise<T>) => Promise<T>
+const alone: Lane = (work) => work()
+
+/** Does what may be done twice until the server has answered, for about a minute. */
+async function lasting<T>(work: (signal: AbortSignal) => Promise<T>, lane = alone, stop = new AbortController()) {
+  const { signal } = stop
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const begin = () => {
+    timer ??= setTimeout(() => stop.abort(), longest)
+    return work(signal)
+  }
+  try {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await lane(begin)
+      } catch (error) {
+        if (!asProblem(error).passing || tries === mostTries) throw error
+        if (!signal.aborted) await pause(backOff(tries), signal)
+        if (signal.aborted) throw error instanceof Problem ? error : offline()
+      }
     }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+let free = 3
+const waiting: (() => void)[] = []
+
+/** A few lookups at once. One that waits to be made again keeps no other from being made. */
+const few: Lane = async (work) => {
+  if (free > 0) free--
+  else await new Promise<void>((go) => waiting.push(go))
+  try {
+    return await work()
+  } finally {
+    const next = waiting.shift()
+    if (next) next()
+    else free++
   }
 }
 
 const read = (execution: string) =>
-  lasting(() => data(client.GET('/executions/{execution}', { params: { path: { execution } } })))
+  lasting((signal) => data(client.GET('/executions/{execution}', { params: { path: { execution } }, signal })), few)
 
-const isGone = (error: unknown) => [403, 404, 410].includes(asProblem(error).status)
+/** What the server's refusal says of an execution, or null where it says nothing. */
+function refusalOf(error: unknown): 'gone' | 'refused' | null {
+  const { status } = asProblem(error)
+  if (status === 403) return 'refused'
+  return status === 404 || status === 410 ? 'gone' : null
+}
 
 function ranOf({ id, code, session, state }: Execution): Rerun {
   const runs = state === 'queued' || state === 'running'
@@ -96,9 +183,9 @@ async function toEnd(rerun: Rerun) {
   let state = live.view.done?.outcome === 'ok' ? ('ok' as const) : ('failed' as const)
   if (!live.view.done) {
     // Its events do not say how it ended: its record does, if it is still there.
-    const now = await read(rerun.execution).catch((error: unknown) => (isGone(error) ? 'gone' : null))
-    if (now === 'gone') {
-      learn(rerun.execution, 'gone')
+    const now = await read(rerun.execution).catch(refusalOf)
+    if (typeof now === 'string') {
+      learn(rerun.execution, now)
       return
     }
     if (now?.state === 'ok') state = 'ok'
@@ -107,39 +194,63 @@ async function toEnd(rerun: Rerun) {
   refresh({ session: rerun.session })
 }
 
-let line: Promise<unknown> = Promise.resolve()
-
-/** Asks once what an execution was, one at a time. That it is not there any more is an answer, too. */
+/** Asks once what an execution was. That it is not there any more, or may not be read, is an answer, too. */
 export function lookUp(execution: string): Promise<Ran> {
   const known = ran.get(execution)
-  if (known) return Promise.resolve(known)
+  return known ? Promise.resolve(known) : ask(execution)
+}
+
+function ask(execution: string): Promise<Ran> {
   const before = asked.get(execution)
   if (before) return before
-  const answer = line.then(async () => {
+  const answer = (async () => {
     try {
       const rerun = ranOf(await read(execution))
       learn(execution, rerun)
       if (rerun.state === 'running') void toEnd(rerun)
       return rerun
     } catch (error) {
-      if (isGone(error)) return learn(execution, 'gone')
+      const refusal = refusalOf(error)
+      if (refusal) return learn(execution, refusal)
       throw error
     } finally {
       asked.delete(execution)
     }
-  })
+  })()
   asked.set(execution, answer)
-  line = answer.catch(() => {})
   return answer
 }
 
-/** How a step ran again: in this window, or as the server has noted it; 'gone' when that was deleted. Null while it is not known. */
+/** How many steps on the page show an execution. */
+const watched = new Map<string, number>()
+
+function watch(execution: string, by: 1 | -1) {
+  const n = (watched.get(execution) ?? 0) + by
+  if (n) watched.set(execution, n)
+  else watched.delete(execution)
+}
+
+// An account may get a right: what was refused is asked for again when the turns are loaded again. While a turn runs they are loaded every few seconds, which is no reason.
+queries.getQueryCache().subscribe((e) => {
+  if (e.type !== 'updated' || e.action.type !== 'success' || e.action.manual || e.query.queryKey[0] !== 'turns') return
+  if ((e.query.state.data as Turn[] | undefined)?.some((t) => t.state === 'running')) return
+  for (const [execution, what] of ran) {
+    if (what !== 'refused') continue
+    if (watched.has(execution)) void ask(execution).catch(() => {})
+    else ran.delete(execution)
+  }
+})
+
+/** How a step ran again: in this window, or as the server has noted it, or why that is not to be seen. Null while it is not known. */
 export function useRerun(turns: readonly Turn[], id: string): Ran | null {
   const execution = notedOf(turns, id)?.execution
   useEffect(() => {
-    if (execution) void lookUp(execution).catch(() => {})
+    if (!execution) return
+    void lookUp(execution).catch(() => {}) // the next step that shows it asks again
+    watch(execution, 1)
+    return () => watch(execution, -1)
   }, [execution])
-  return useSyncExternalStore(subscribe, () => begun.get(id) ?? (execution ? (ran.get(execution) ?? null) : null))
+  return useSyncExternalStore(subscribe, () => begun.get(id) ?? ran.get(notedOf(turns, id)?.execution ?? '') ?? null)
 }
 
 /** How a step ran last, or null where it did not run again. */
@@ -148,29 +259,66 @@ export async function rerunOf(turns: readonly Turn[], id: string): Promise<Rerun
   if (here?.execution) return here
   const noted = notedOf(turns, id)
   const known = noted && (await lookUp(noted.execution))
-  return known === 'gone' ? null : known
+  return typeof known === 'string' ? null : known
+}
+
+/** Notes that are under way, by step, and the last change of marks, by turn: the server's answer to the last is how the turn is. */
+const noting = new Map<string, AbortController>()
+const marking = new Map<string, Promise<void>>()
+/** Steps are noted in the order in which they ran: the server has the times of that. */
+let lastNoted: Promise<void> = Promise.resolve()
+
+function inOrder(turn: string, work: () => Promise<void>, after?: Promise<void>): Promise<void> {
+  const done = Promise.all([marking.get(turn), after]).then(work)
+  const over = done.finally(() => marking.get(turn) === over && marking.delete(turn))
+  marking.set(turn, over)
+  return done
 }
 
 /** Has a step shown as it was. */
-export async function forget(id: string) {
+export function forget(id: string): Promise<void> {
   const { turn, step } = split(id)
-  try {
-    await data(client.DELETE('/turns/{turn}/reruns/{step}', { params: { path: { turn, step } } }))
-    keepTurn(await data(client.GET('/turns/{turn}', { params: { path: { turn } } })))
-  } catch (error) {
-    complain(error)
-  }
+  const params = { path: { turn, step } }
+  const here = unnoted.has(id)
+  noting.get(id)?.abort()
+  noting.delete(id)
+  if (here) setUnnoted(id, null)
+  return inOrder(turn, async () => {
+    try {
+      await lasting((signal) => data(client.DELETE('/turns/{turn}/reruns/{step}', { params, signal })))
+      keepTurn(await lasting((signal) => data(client.GET('/turns/{turn}', { params, signal }))))
+    } catch (error) {
+      // Where the server noted nothing, its refusal to remove that is none.
+      if (!here || asProblem(error).passing) complain(error)
+    }
+  })
 }
 
-/** Notes on the server that a step ran again: other windows and copies of the conversation say it, too. */
-async function note(id: string, execution: string) {
+/** Notes on the server that a step ran again: other windows and copies of the conversation say it, too. Where that fails it is said here alone. */
+function note(id: string, mark: Mark): Promise<void> {
   const { turn, step } = split(id)
-  try {
-    const params = { path: { turn, step } }
-    keepTurn(await lasting(() => data(client.PUT('/turns/{turn}/reruns/{step}', { params, body: { execution } }))))
-  } catch (error) {
-    complain(error)
+  const { execution } = mark
+  const stop = new AbortController()
+  noting.get(id)?.abort()
+  noting.set(id, stop)
+  setUnnoted(id, mark)
+  const request = { params: { path: { turn, step } }, body: { execution } }
+  const send = async () => {
+    if (stop.signal.aborted) return
+    try {
+      keepTurn(
+        await lasting((signal) => data(client.PUT('/turns/{turn}/reruns/{step}', { ...request, signal })), alone, stop),
+      )
+      // The turns as they are now are on the screen first: what ran is not away in between.
+      setTimeout(() => unnoted.get(id) === mark && setUnnoted(id, null))
+    } catch (error) {
+      if (noting.get(id) === stop) complain(error)
+    } finally {
+      if (noting.get(id) === stop) noting.delete(id)
+    }
   }
+  lastNoted = inOrder(turn, send, lastNoted)
+  return lastNoted
 }
 
 export interface Place {
@@ -211,23 +359,19 @@ async function runOne(session: string, { id, code }: Step): Promise<boolean> {
     const runs = { ...start, execution: made.id }
     put(id, runs)
     learn(made.id, runs)
-    const noted = note(id, made.id)
+    // A note that waits keeps nothing from running.
+    void note(id, { step: split(id).step, execution: made.id, session, at: made.created_at })
     const live = executionLive(made.id, true, code)
     await ended(live, (v) => !!v.done || v.state === 'failed')
     const ok = live.view.done?.outcome === 'ok'
-    const over: Rerun = { ...runs, state: ok ? 'ok' : 'failed' }
-    learn(made.id, over)
-    put(id, over)
-    await noted
+    learn(made.id, { ...runs, state: ok ? 'ok' : 'failed' })
     refresh({ session })
     return ok
   } catch (error) {
     complain(error)
     return false
   } finally {
-    // The turns as they are now are on the screen first: what ran is not away in between.
-    const own = begun.get(id)
-    setTimeout(() => begun.get(id) === own && put(id, null))
+    put(id, null)
   }
 }
 
@@ -269,12 +413,22 @@ export async function programsBefore(place: Place, id: string): Promise<string[]
   return out
 }
 
+const isTaken = (session: string) =>
+  [...begun.values()].some((r) => r.session === session && (r.state === 'running' || r.state === 'waiting'))
+
 /** Runs a step, and those after it when that is wanted, as long as none fails. */
 export async function runSteps(place: Place, step: Step, all: boolean, w: Words) {
   const { session } = place
   if (!session || place.busy || !step.code.trim()) return
-  if ([...begun.values()].some((r) => r.session === session && (r.state === 'running' || r.state === 'waiting'))) return
-  const rest = all ? await after(place, step.id) : []
+  if (isTaken(session)) return
+  let rest: Step[] = []
+  try {
+    if (all) rest = await after(place, step.id)
+  } catch (error) {
+    complain(error)
+    return
+  }
+  if (isTaken(session)) return
   for (const s of rest) put(s.id, { code: s.code, session, execution: '', state: 'waiting' })
   const line = [step, ...rest]
   for (const [n, s] of line.entries()) {

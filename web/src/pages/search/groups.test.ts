@@ -1,4 +1,6 @@
 import { expect, it } from 'vitest'
+import { en } from '../../words/en'
+import { zh } from '../../words/zh'
 import { grouped, withOrigins } from './groups'
 
 const at = (conversation: string, snippet: string, field: 'answer' | 'code' = 'answer') => ({
@@ -48,4 +50,12 @@ it('knows forks of a conversation that is not there any more, and ends in circle
 it('asks for what forks are of, too', () => {
   expect(withOrigins(['grandchild', 'c'], originOf)).toEqual(['grandchild', 'c', 'fork', 'a'])
   expect(withOrigins(['x'], originOf)).toEqual(['x', 'y'])
+})
+
+it('calls no conversation a copy: the first of a group may be the fork, and another the original', () => {
+  const [group] = grouped([at('fork', '1'), at('a', '1')], originOf)
+  expect([group?.first.conversation, of(group?.copies ?? [])]).toEqual(['fork', ['a']])
+  expect(en.find.copies(1)).toBe('Also in 1 related conversation:')
+  expect(en.find.copies(2)).toBe('Also in 2 related conversations:')
+  expect(zh.find.copies(1)).toBe('另见 1 个相关对话：')
 })

@@ -10,7 +10,7 @@ export const pages = {
     found: (n: number, more: boolean) => (more ? `The newest ${n} results` : n === 1 ? '1 result' : `${n} results`),
     more: (n: number) => `and ${n} more in it`,
     less: 'Show fewer',
-    copies: (n: number) => (n === 1 ? 'Also in a copy:' : `Also in ${n} copies:`),
+    copies: (n: number) => (n === 1 ? 'Also in 1 related conversation:' : `Also in ${n} related conversations:`),
     session: 'Notebook',
     all: 'Show all results',
   },

@@ -12,7 +12,7 @@ export const pages: Pick<Words, keyof typeof en> = {
     found: (n, more) => (more ? `最新的 ${n} 个结果` : `${n} 个结果`),
     more: (n) => `另有 ${n} 个结果`,
     less: '收起',
-    copies: (n) => `另有 ${n} 个副本：`,
+    copies: (n) => `另见 ${n} 个相关对话：`,
     session: '笔记本',
     all: '显示全部结果',
   },
