@@ -277,6 +277,8 @@ func (v *runView) finish(i *interruption, s fetcher) (int, error) {
 	v.explain()
 	code, lost := v.exitCode(i), v.out.failure()
 	switch {
+	case code != 0 && (v.done.Outcome != kernel.OutcomeInterrupted || i.exitCode() != 0): // the code's own, or a signal's
+		lost = errors.Join(v.failed, lost)
 	case v.failed != nil:
 		return 0, errors.Join(v.failed, lost)
 	case v.broken:
