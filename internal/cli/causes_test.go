@@ -13,8 +13,6 @@ import (
 	"cove/internal/cli"
 	"cove/internal/config"
 	"cove/internal/hub"
-	"cove/internal/install"
-	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
 )
@@ -76,28 +74,5 @@ func TestTheRoomThatIsNeeded(t *testing.T) {
 	}
 	if hint := pyenv.RoomHint(pyenv.Standard); !strings.Contains(hint, room) || !strings.Contains(hint, "COVE_HOME") || !strings.Contains(hint, "--packages minimal") {
 		t.Errorf("the hint is %q", hint)
-	}
-}
-
-// TestInstallationsAreSaidOnce wants of %pip install alone what cove says: not what pip finds there besides.
-func TestInstallationsAreSaidOnce(t *testing.T) {
-	t.Parallel()
-	pip := func(text string) kernel.Event { return kernel.Stream{Name: "stdout", Data: []byte(text)} }
-	both := []kernel.Event{installed(cowsay()), pip("Requirement already satisfied: cowsay in /x (6.1)\nRequirement already satisfied: numpy in /x (2.1)\n"), ok()}
-	refused := cowsay()
-	refused.Installed, refused.Refused = nil, append(refused.Refused, install.Refusal{Name: "cowsay", Code: "package_unknown", Reason: "there is none"})
-	for code, test := range map[string]struct {
-		events    []kernel.Event
-		out, errs string
-	}{
-		"%pip install cowsay numpy":              {both, "Requirement already satisfied: numpy in /x (2.1)\n", "installed cowsay 6.1"},
-		"!pip install cowsay numpy":              {both, "Requirement already satisfied: numpy in /x (2.1)\n", "installed cowsay 6.1"},
-		"print('Requirement already satisfied')": {both, "Requirement already satisfied: cowsay in /x (6.1)\nRequirement already satisfied: numpy in /x (2.1)\n", "installed cowsay 6.1"},
-		"%pip install cowsay":                    {[]kernel.Event{installed(refused), kernel.Stream{Name: "stderr", Data: []byte("ERROR: No matching distribution found for cowsay\nand what to do")}, ok()}, "", "there is none"},
-	} {
-		r := run(t, &scripted{events: test.events}, nil, "run", "-c", code)
-		if r.out != test.out || !strings.Contains(r.err, test.errs) || strings.Contains(r.err, "No matching distribution") {
-			t.Errorf("%s: %q, %q", code, r.out, r.err)
-		}
 	}
 }

@@ -12,6 +12,9 @@ import (
 	"cove/internal/problem"
 )
 
+// PipAdvice are lines that the pip of the sandbox says.
+var PipAdvice = pipAdvice
+
 // WriteWhole puts a file in place.
 func WriteWhole(name string, mode os.FileMode, fill func(io.Writer) error) (int64, error) {
 	return writeWhole(name, mode, fill)

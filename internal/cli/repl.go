@@ -357,7 +357,7 @@ func (r *repl) cell(ctx context.Context, v *runView, code string) (signalled int
 	over := make(chan struct{})
 	ended := i.runsCode(r.p.Err)
 	defer ended()
-	err = v.execute(i, saidOnceOf(r.session, code), kernel.Request{
+	err = v.execute(i, r.session, kernel.Request{
 		Code: code, Timeout: time.Duration(r.cfg.Sandbox.Timeout), OutputLimit: int64(r.cfg.Sandbox.MaxOutput), Tools: r.tools,
 		Input: func(prompt string, password bool) (string, error) { return r.input(prompt, password, over) },
 	})

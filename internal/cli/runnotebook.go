@@ -68,7 +68,7 @@ func (c *runCmd) aim(usual string) error {
 func (c *runCmd) program(i *interruption, v *runView, s runner, req kernel.Request) error {
 	defer i.runsCode(v.p.Err)()
 	if c.cells == nil {
-		return v.execute(i, saidOnceOf(s, req.Code), req)
+		return v.execute(i, s, req)
 	}
 	c.cells.Clear()
 	var failed []int
