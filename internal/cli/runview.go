@@ -62,6 +62,10 @@ func (v *runView) execute(i *interruption, s runner, req kernel.Request) error {
 	v.await()
 	if _, remote := s.(*remoteRun); remote {
 		v.live.Await(lang.Text("waiting for the server"))
+	} else {
+		code, over := i.watchCode(v.p.Err)
+		defer over()
+		code.begins()
 	}
 	for e, err := range s.Execute(ctx, req) {
 		if err != nil {
