@@ -33,6 +33,9 @@ func LateWords(here bool, events ...interpreter.Event) string {
 	return b.String()
 }
 
+// RoomDetail is what the doctor says of so many free bytes.
+func RoomDetail(cfg config.Config, free int64) string { return checkRoom(cfg, free).Detail }
+
 // WriteWhole puts a file in place.
 func WriteWhole(name string, mode os.FileMode, fill func(io.Writer) error) (int64, error) {
 	return writeWhole(name, mode, fill)
