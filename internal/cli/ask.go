@@ -110,7 +110,7 @@ func (v *askView) ask(i *interruption, t talker, prompt string) (int, error) {
 	defer stop()
 	v.first = firstAwaited(t)
 	begun := time.Now()
-	over := i.runsCode(v.p.Err)
+	over := v.watchCode(i, t)
 	asked := v.follow(t.Ask(ctx, prompt), stop)
 	over()
 	code, err := v.finish(i, t, asked)
@@ -119,6 +119,15 @@ func (v *askView) ask(i *interruption, t talker, prompt string) (int, error) {
 	}
 	t.Done()
 	return code, err
+}
+
+// watchCode has it said of code of the question's that it goes on after it was interrupted, where it runs in this process, until over is called.
+func (v *askView) watchCode(i *interruption, t talker) (over func()) {
+	if _, here := t.(*localTalker); !here {
+		return func() {}
+	}
+	v.code, over = i.watchCode(v.p.Err)
+	return over
 }
 
 // tellSpent says on a terminal what an answer took.
@@ -194,6 +203,7 @@ type askView struct {
 	images      terminal.Protocol
 	first       string // what is awaited at first; "": the model
 	pace        pace
+	code        *runningCode // nil: it runs elsewhere
 
 	order    []string
 	files    map[string]kernel.File
@@ -220,6 +230,7 @@ func (v *askView) follow(events iter.Seq2[interpreter.Event, error], stop func()
 }
 
 func (v *askView) event(e interpreter.Event) error {
+	v.code.event(e)
 	if a, ok := e.(interpreter.Answer); ok {
 		v.answer = &a // written last, after what was saved
 		return nil

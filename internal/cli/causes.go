@@ -35,7 +35,7 @@ func wordsOf(err error) (text, cause string) {
 	p, ok := errors.AsType[*problem.Error](err)
 	switch {
 	case !ok && isFull(err):
-		return "there is no room left on the disk", "(" + problem.InWords(err, "") + ")"
+		return problem.New(problem.DiskFull, "there is no room left on the disk ("+problem.InWords(err, "")+")").Message, ""
 	case !ok:
 		return problem.InWords(err, ""), ""
 	case p.Cause == nil, problem.Has(p, problem.DiskFull): // of a full disk, nobody needs to know which of cove's files it was
@@ -57,7 +57,7 @@ func usualStep(err error) string {
 		return lang.Text("make room on the disk, or use another one")
 	case errors.Is(err, syscall.EROFS):
 		return lang.Text("choose a place that can be written to")
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission) && isOfFile(err):
 		return lang.Text("choose a place that you may read and write, or have its owner let you")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return lang.Text("check the address, and that something listens there")
@@ -67,4 +67,20 @@ func usualStep(err error) string {
 		return lang.Text("raise the limit of open files: ulimit -n")
 	}
 	return ""
+}
+
+// isOfFile says whether an error is about a file or a folder, not about a port, a socket or a device.
+func isOfFile(err error) bool {
+	if _, network := errors.AsType[*net.OpError](err); network {
+		return false
+	}
+	if _, linked := errors.AsType[*os.LinkError](err); linked {
+		return true
+	}
+	at, ok := errors.AsType[*fs.PathError](err)
+	if !ok || strings.HasPrefix(at.Path, "/dev/") {
+		return false
+	}
+	info, err := os.Stat(at.Path)
+	return err != nil || info.IsDir() || info.Mode().IsRegular() // of what cannot even be looked at, a folder does not let
 }

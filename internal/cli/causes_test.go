@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,8 +15,6 @@ import (
 	"cove/internal/cli"
 	"cove/internal/config"
 	"cove/internal/hub"
-	"cove/internal/install"
-	"cove/internal/kernel"
 	"cove/internal/problem"
 	"cove/internal/pyenv"
 )
@@ -26,9 +26,9 @@ func TestCausesAreInWords(t *testing.T) {
 	for want, err := range map[string]error{
 		"cove: cannot use the folder /x: permission denied\n  choose a place that you may read and write": problem.New(problem.OutUnusable, "cannot use the folder /x").
 			WithCause(&fs.PathError{Op: "stat", Path: "/x", Err: syscall.EACCES}),
-		"cove: find the tools: /x: read-only file system\n  choose a place that can be written to\n":                                         fmt.Errorf("find the tools: %w", &fs.PathError{Op: "open", Path: "/x", Err: syscall.EROFS}),
-		"cove: there is not enough free disk space at /data\n  have 2.5 GB free there\n":                                                     problem.New(problem.DiskFull, "there is not enough free disk space at /data").WithHint("have 2.5 GB free there").WithCause(full),
-		"cove: there is no room left on the disk: (make it: /data/layers/tmp/7/wheel.whl: no space left on device)\n  make room on the disk": fmt.Errorf("make it: %w", full),
+		"cove: find the tools: /x: read-only file system\n  choose a place that can be written to\n":                                        fmt.Errorf("find the tools: %w", &fs.PathError{Op: "open", Path: "/x", Err: syscall.EROFS}),
+		"cove: there is not enough free disk space at /data\n  have 2.5 GB free there\n":                                                    problem.New(problem.DiskFull, "there is not enough free disk space at /data").WithHint("have 2.5 GB free there").WithCause(full),
+		"cove: there is no room left on the disk (make it: /data/layers/tmp/7/wheel.whl: no space left on device)\n  make room on the disk": fmt.Errorf("make it: %w", full),
 	} {
 		r := run(t, &scripted{}, func(_ string, p *cli.Program) {
 			p.Open = func(context.Context, config.Config, io.Writer) (hub.Live, error) { return nil, err }
@@ -37,6 +37,44 @@ func TestCausesAreInWords(t *testing.T) {
 			t.Errorf("exit code %d:\n%s\nwant\n%s", r.code, r.err, want)
 		}
 	}
+}
+
+// TestPlacesAreOfFiles wants no other place to be advised where it was a port, a socket or a device that was not permitted.
+func TestPlacesAreOfFiles(t *testing.T) {
+	t.Parallel()
+	denied := os.NewSyscallError("bind", syscall.EACCES)
+	for name, test := range map[string]struct {
+		err    error
+		advise bool
+	}{
+		"a file":          {&fs.PathError{Op: "open", Path: "/x/no", Err: syscall.EACCES}, true},
+		"a folder":        {&fs.PathError{Op: "mkdir", Path: "/", Err: syscall.EACCES}, true},
+		"renaming":        {&os.LinkError{Op: "rename", Old: "/x/a", New: "/x/b", Err: syscall.EPERM}, true},
+		"a port":          {&net.OpError{Op: "listen", Net: "tcp", Err: denied}, false},
+		"a socket":        {&net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}, false},
+		"a device":        {&fs.PathError{Op: "open", Path: "/dev/kvm", Err: syscall.EACCES}, false},
+		"no file at all":  {fmt.Errorf("make namespaces: %w", syscall.EPERM), false},
+		"a socket's path": {&fs.PathError{Op: "chmod", Path: socketIn(t), Err: syscall.EPERM}, false},
+	} {
+		r := run(t, &scripted{}, func(_ string, p *cli.Program) {
+			p.Open = func(context.Context, config.Config, io.Writer) (hub.Live, error) { return nil, test.err }
+		}, "run", "-c", "1")
+		if advised := strings.Contains(r.err, "choose a place"); advised != test.advise || r.code != 125 {
+			t.Errorf("%s: exit code %d: %s", name, r.code, r.err)
+		}
+	}
+}
+
+// socketIn is the path of a socket of the test's own.
+func socketIn(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return path
 }
 
 // TestOutFoldersThatCannotBeUsed wants to know why, and what to do, without the names of files that nobody has seen.
@@ -74,30 +112,12 @@ func TestTheRoomThatIsNeeded(t *testing.T) {
 			t.Errorf("%s does not say %s", name, room)
 		}
 	}
+	cfg := config.Default(func(string) string { return "" })
+	cfg.Folders.Data = t.TempDir()
+	if got, want := cli.RoomDetail(cfg, 1_200_000_000), cfg.Folders.Data+", 1.2 GB free: the standard environment needs "+room; got != want {
+		t.Errorf("the doctor says %q, want %q", got, want)
+	}
 	if hint := pyenv.RoomHint(pyenv.Standard); !strings.Contains(hint, room) || !strings.Contains(hint, "COVE_HOME") || !strings.Contains(hint, "--packages minimal") {
 		t.Errorf("the hint is %q", hint)
-	}
-}
-
-// TestInstallationsAreSaidOnce wants of %pip install alone what cove says: not what pip finds there besides.
-func TestInstallationsAreSaidOnce(t *testing.T) {
-	t.Parallel()
-	pip := func(text string) kernel.Event { return kernel.Stream{Name: "stdout", Data: []byte(text)} }
-	both := []kernel.Event{installed(cowsay()), pip("Requirement already satisfied: cowsay in /x (6.1)\nRequirement already satisfied: numpy in /x (2.1)\n"), ok()}
-	refused := cowsay()
-	refused.Installed, refused.Refused = nil, append(refused.Refused, install.Refusal{Name: "cowsay", Code: "package_unknown", Reason: "there is none"})
-	for code, test := range map[string]struct {
-		events    []kernel.Event
-		out, errs string
-	}{
-		"%pip install cowsay numpy":              {both, "Requirement already satisfied: numpy in /x (2.1)\n", "installed cowsay 6.1"},
-		"!pip install cowsay numpy":              {both, "Requirement already satisfied: numpy in /x (2.1)\n", "installed cowsay 6.1"},
-		"print('Requirement already satisfied')": {both, "Requirement already satisfied: cowsay in /x (6.1)\nRequirement already satisfied: numpy in /x (2.1)\n", "installed cowsay 6.1"},
-		"%pip install cowsay":                    {[]kernel.Event{installed(refused), kernel.Stream{Name: "stderr", Data: []byte("ERROR: No matching distribution found for cowsay\nand what to do")}, ok()}, "", "there is none"},
-	} {
-		r := run(t, &scripted{events: test.events}, nil, "run", "-c", code)
-		if r.out != test.out || !strings.Contains(r.err, test.errs) || strings.Contains(r.err, "No matching distribution") {
-			t.Errorf("%s: %q, %q", code, r.out, r.err)
-		}
 	}
 }

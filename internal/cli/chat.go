@@ -199,7 +199,7 @@ func (c *chat) answer(ctx context.Context, prompt string) (code int, over bool, 
 	turn, stop := context.WithCancel(i.soft)
 	defer stop()
 	begun := time.Now()
-	ended := i.runsCode(c.p.Err)
+	ended := v.watchCode(i, c.with)
 	asked := v.follow(collectEvents(c.with.Ask(turn, prompt), &events), stop)
 	ended()
 	code, err = v.finish(i, c.with, asked)

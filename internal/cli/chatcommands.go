@@ -218,9 +218,7 @@ func (c *chat) run(i *interruption, code string) error {
 	defer c.with.Guard(i.hard)()
 	before := len(c.out.saved)
 	s := c.with.Runner()
-	over := i.runsCode(c.p.Err)
-	err := v.execute(i, saidOnceOf(s, code), kernel.Request{Code: code, Timeout: time.Duration(c.cfg.Sandbox.Timeout), OutputLimit: int64(c.cfg.Sandbox.MaxOutput)})
-	over()
+	err := v.execute(i, s, kernel.Request{Code: code, Timeout: time.Duration(c.cfg.Sandbox.Timeout), OutputLimit: int64(c.cfg.Sandbox.MaxOutput)})
 	if v.done.Lost != kernel.LostSession {
 		c.out.files(i.hard, s, v.files)
 	}

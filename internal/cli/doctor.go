@@ -165,11 +165,16 @@ func checkData(_ context.Context, _ *Program, cfg config.Config) check {
 		c.Status, c.Detail = warned, cfg.Folders.Data+": the free space is not known"
 		return c
 	}
-	free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert // the types differ between architectures
+	return checkRoom(cfg, int64(fs.Bavail)*int64(fs.Bsize)) //nolint:unconvert // the types differ between architectures
+}
+
+// checkRoom says whether so many free bytes are enough for the data folder.
+func checkRoom(cfg config.Config, free int64) check {
+	c := check{Name: "data folder"}
 	c.Status, c.Detail = good, fmt.Sprintf("%s, %s free", cfg.Folders.Data, decimalSize(free))
 	switch room, text := pyenv.Room(pyenv.Set(cfg.Packages.Set)); {
 	case len(environments(cfg)) == 0 && free < room:
-		c.Status, c.Detail, c.Fix = failed, fmt.Sprintf("%s, which are too little for the %s environment: that needs %s", c.Detail, cfg.Packages.Set, text), pyenv.RoomHint(pyenv.Set(cfg.Packages.Set))
+		c.Status, c.Detail, c.Fix = failed, fmt.Sprintf("%s: the %s environment needs %s", c.Detail, cfg.Packages.Set, text), pyenv.RoomHint(pyenv.Set(cfg.Packages.Set))
 	case free < layer.Reserve:
 		c.Status, c.Detail, c.Fix = warned, fmt.Sprintf("%s: no packages are installed while that is less than %s", c.Detail, decimalSize(layer.Reserve)), "make room on the disk, or set COVE_HOME to a folder on a larger one"
 	}

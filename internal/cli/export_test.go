@@ -9,8 +9,32 @@ import (
 	"github.com/alecthomas/kong"
 
 	"cove/internal/config"
+	"cove/internal/interpreter"
 	"cove/internal/problem"
 )
+
+// PipAdvice are lines that the pip of the sandbox says.
+var PipAdvice = pipAdvice
+
+// LateWords is what is said late after an interruption that came after these events of a question, which this process or another one answers.
+func LateWords(here bool, events ...interpreter.Event) string {
+	var b bytes.Buffer
+	p := &Program{Out: io.Discard, Err: io.Discard}
+	v := &askView{p: p, json: true, narrator: newNarrator(p, io.Discard, nil)}
+	if here {
+		v.code = &runningCode{to: &b}
+	}
+	for _, e := range events {
+		_ = v.event(e)
+	}
+	if v.code != nil {
+		v.code.tellLate()
+	}
+	return b.String()
+}
+
+// RoomDetail is what the doctor says of so many free bytes.
+func RoomDetail(cfg config.Config, free int64) string { return checkRoom(cfg, free).Detail }
 
 // WriteWhole puts a file in place.
 func WriteWhole(name string, mode os.FileMode, fill func(io.Writer) error) (int64, error) {

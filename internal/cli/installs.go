@@ -175,7 +175,11 @@ func progressText(p install.Progress) string {
 	case p.Total > 0 && p.Received == 0:
 		text += ", " + decimalSize(p.Total)
 	case p.Total > 0:
-		text += lang.Sprintf(", %s: %s are here", decimalSize(p.Total), decimalSize(min(p.Received, p.Total)))
+		total, received := decimalSize(p.Total), decimalSize(min(p.Received, p.Total))
+		if number, unit, _ := strings.Cut(received, " "); strings.HasSuffix(total, " "+unit) {
+			received = number
+		}
+		text = lang.Sprintf("downloading %s, %s of %s", packages, received, total)
 	case p.Received > 0:
 		text += "  " + decimalSize(p.Received)
 	}

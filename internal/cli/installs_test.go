@@ -149,7 +149,7 @@ func TestInstallsWhileAsking(t *testing.T) {
 
 func TestProgressOnATerminal(t *testing.T) {
 	t.Parallel()
-	y := terminaltest.New(t, 30, 8)
+	y := terminaltest.New(t, 40, 8)
 	s := &scripted{events: []kernel.Event{
 		progress("download", 12_300_000, 64e6), installed(cowsay()), kernel.Stream{Name: "stderr", Data: []byte("half a line")},
 		progress("resolve", 0, 0), installed(cowsay()), ok(),
@@ -157,7 +157,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	seen := make(chan struct{})
 	s.pauses = map[int]chan struct{}{1: seen}
 	go func() {
-		y.UntilShown("downloading torch 2.9.0, 64 …") // the size of all comes first
+		y.UntilShown("downloading torch 2.9.0, 12 of 64 MB")
 		close(seen)
 	}()
 	run(t, s, func(_ string, p *cli.Program) { p.Err = y.Device }, "run", "-c", "x")

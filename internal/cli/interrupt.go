@@ -5,10 +5,13 @@ import (
 	"io"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
+	"cove/internal/interpreter"
 	"cove/internal/kernel"
+	"cove/internal/lang"
 	"cove/internal/problem"
 	"cove/internal/terminal"
 )
@@ -118,8 +121,15 @@ func (p *Program) interruptible(ctx context.Context) *interruption {
 	return i
 }
 
-// runsCode is called when code begins to run, and over when it has ended: what goes on although it was interrupted, and how that ends, is said to w.
-func (i *interruption) runsCode(w io.Writer) (over func()) {
+// runningCode knows whether code runs in this process, and says of code that goes on although it was interrupted how that ends. A nil runningCode says nothing.
+type runningCode struct {
+	to   io.Writer
+	runs atomic.Bool
+}
+
+// watchCode says of code that is interrupted and goes on, to w, until over is called.
+func (i *interruption) watchCode(w io.Writer) (c *runningCode, over func()) {
+	c = &runningCode{to: w}
 	ended, joined := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(joined)
@@ -134,13 +144,48 @@ func (i *interruption) runsCode(w io.Writer) (over func()) {
 		case <-ended:
 		case <-i.leave.Done(): // it is ended anyway
 		case <-late.C:
-			notef(w, "the code does not stop: its Python is ended in a few seconds and its variables are lost; Ctrl-C again ends it at once")
+			c.tellLate()
 		}
 	}()
-	return sync.OnceFunc(func() {
+	return c, sync.OnceFunc(func() {
 		close(ended)
 		<-joined
 	})
+}
+
+// begins is called when code begins to run, and ends when it has ended.
+func (c *runningCode) begins() { c.set(true) }
+func (c *runningCode) ends()   { c.set(false) }
+
+func (c *runningCode) set(runs bool) {
+	if c != nil {
+		c.runs.Store(runs)
+	}
+}
+
+// event notes what an event of a question says of its code.
+func (c *runningCode) event(e interpreter.Event) {
+	switch e := e.(type) {
+	case interpreter.Start:
+		c.begins()
+	case interpreter.Output:
+		if _, over := e.Event.(kernel.Done); over {
+			c.ends()
+		}
+	}
+}
+
+// tellLate says, some time after the code was interrupted, how it ends where it still runs: on a line of its own, whatever stands on the terminal.
+func (c *runningCode) tellLate() {
+	if !c.runs.Load() {
+		return
+	}
+	text := "cove: " + lang.Text("the code does not stop: its Python is ended in a few seconds and its variables are lost; Ctrl-C again ends it at once") + "\n"
+	if f, ok := c.to.(*terminal.File); ok {
+		_, _ = f.WriteLine([]byte(text)) // a terminal that is gone shows nothing
+		return
+	}
+	_, _ = io.WriteString(c.to, text)
 }
 
 func (i *interruption) note(s os.Signal) {

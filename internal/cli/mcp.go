@@ -65,7 +65,7 @@ func (c *mcpServe) run(ctx context.Context, p *Program) (int, error) {
 	if _, tty := terminal.Descriptor(p.In); tty {
 		notef(p.Err, "this speaks the Model Context Protocol, for programs; `cove mcp install` has one use it, and Ctrl-C ends it")
 	}
-	b := &mcpBridge{endpoint: strings.TrimSuffix(base, "/") + "/mcp", key: key, client: http.DefaultClient, out: p.Out, under: map[string]context.CancelFunc{}}
+	b := &mcpBridge{endpoint: strings.TrimSuffix(base, "/") + "/mcp", key: key, client: http.DefaultClient, out: unwatched(p.Out), under: map[string]context.CancelFunc{}}
 	if base != "" {
 		err = b.serve(heard, p.In)
 	} else {

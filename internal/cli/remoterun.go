@@ -106,7 +106,7 @@ func (c *runCmd) remotely(i *interruption, p *Program, base, key string) (code i
 	if err := c.program(i, v, r, req); err != nil {
 		return 0, err
 	}
-	c.tellHidden(p, req, inputs)
+	c.tellHidden(v, req, inputs)
 	return v.finish(i, r)
 }
 

@@ -205,7 +205,7 @@ func (c *runCmd) execute(i *interruption, p *Program, cfg config.Config) (code i
 	if err := c.program(i, v, s, req); err != nil {
 		return 0, err
 	}
-	c.tellHidden(p, req, inputs)
+	c.tellHidden(v, req, inputs)
 	return v.finish(i, s)
 }
 

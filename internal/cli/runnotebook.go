@@ -66,9 +66,8 @@ func (c *runCmd) aim(usual string) error {
 
 // program runs what the command is about: a program, or the cells of a notebook one after the other, up to the first that fails.
 func (c *runCmd) program(i *interruption, v *runView, s runner, req kernel.Request) error {
-	defer i.runsCode(v.p.Err)()
 	if c.cells == nil {
-		return v.execute(i, saidOnceOf(s, req.Code), req)
+		return v.execute(i, s, req)
 	}
 	c.cells.Clear()
 	var failed []int

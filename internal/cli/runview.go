@@ -31,6 +31,7 @@ type runView struct {
 	what        string         // what is awaited while code runs; "": running
 	cell        *notebook.Cell // receives the events, too; may be nil
 	pace        pace
+	pip         *pipOutput // of the code that runs
 
 	files  []kernel.File
 	last   kernel.Error
@@ -57,9 +58,14 @@ func (v *runView) execute(i *interruption, s runner, req kernel.Request) error {
 			return ask(prompt, password)
 		}
 	}
+	v.pip = pipOutputOf(req.Code)
 	v.await()
 	if _, remote := s.(*remoteRun); remote {
 		v.live.Await(lang.Text("waiting for the server"))
+	} else {
+		code, over := i.watchCode(v.p.Err)
+		defer over()
+		code.begins()
 	}
 	for e, err := range s.Execute(ctx, req) {
 		if err != nil {
@@ -72,6 +78,9 @@ func (v *runView) execute(i *interruption, s runner, req kernel.Request) error {
 			v.unread(err)
 			stop() // nobody reads any more; but what was made until now is saved
 		}
+	}
+	if err := v.streamRests(); err != nil {
+		v.unread(err)
 	}
 	if hint := encodingHint(ctx, s, v.last); hint != "" && !v.json && !v.broken {
 		fmt.Fprint(v.p.Err, hintLine(kernel.Error{Hint: hint}))
@@ -130,23 +139,21 @@ func (v *runView) event(e kernel.Event) error {
 
 func (v *runView) show(e kernel.Event) error {
 	if e, ok := e.(kernel.Install); ok {
+		v.pip.note(e)
 		v.install(e)
 		return nil
 	}
-	var err error
+	if said, ok := e.(kernel.Stream); ok {
+		return v.stream(said.Name, v.pip.shown(said.Name, said.Data))
+	}
+	err := v.streamRests()
+	if err != nil {
+		return err
+	}
 	switch e := e.(type) {
 	case kernel.Rollback:
 		if !v.json {
 			_, err = fmt.Fprintln(v.p.Err, "cove: "+lang.Text(e.String()))
-		}
-	case kernel.Stream:
-		v.column = !bytes.HasSuffix(e.Data, []byte("\n"))
-		to := v.p.Out
-		if e.Name == "stderr" {
-			to = v.p.Err
-		}
-		if !v.json {
-			_, err = to.Write(e.Data)
 		}
 	case kernel.Display:
 		return v.bundle(shown{e.Data, e.Metadata, e.ID, e.Update})
@@ -161,6 +168,28 @@ func (v *runView) show(e kernel.Event) error {
 		}
 	}
 	return err
+}
+
+// stream shows what the code wrote.
+func (v *runView) stream(name string, data []byte) error {
+	if v.json || len(data) == 0 {
+		return nil
+	}
+	v.column = !bytes.HasSuffix(data, []byte("\n"))
+	to := v.p.Out
+	if name == "stderr" {
+		to = v.p.Err
+	}
+	_, err := to.Write(data)
+	return err
+}
+
+// streamRests shows what was held back of the streams, before something else is shown.
+func (v *runView) streamRests() error {
+	if v.broken {
+		return nil
+	}
+	return errors.Join(v.stream("stdout", v.pip.rest("stdout")), v.stream("stderr", v.pip.rest("stderr")))
 }
 
 // install tells of packages on standard error, where they are told apart from what the code says.
@@ -277,6 +306,8 @@ func (v *runView) finish(i *interruption, s fetcher) (int, error) {
 	v.explain()
 	code, lost := v.exitCode(i), v.out.failure()
 	switch {
+	case code != 0 && (v.done.Outcome != kernel.OutcomeInterrupted || i.exitCode() != 0): // the code's own, or a signal's
+		lost = errors.Join(v.failed, lost)
 	case v.failed != nil:
 		return 0, errors.Join(v.failed, lost)
 	case v.broken:

@@ -2,9 +2,8 @@ package cli
 
 import (
 	"bytes"
-	"context"
-	"iter"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -12,59 +11,105 @@ import (
 	"cove/internal/pydeps/require"
 )
 
-// pipCell is code that is nothing but an installation, such as %pip install cowsay.
+// pipCell is code that begins with an installation in its only line, such as %pip install cowsay.
 var pipCell = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^\s*[%!]\s*(?:python3? -m )?(?:uv\s+)?pip3?\s+install\s[^\n]*\s*$`)
 })
 
-// saidOnce runs code that installs packages. cove has installed them when the code begins, and said so with what it took; that pip, which finds them there, says so too is left
-// out, and so is that it does not find what cove has just said why it is not installed.
-type saidOnce struct{ runner }
+// What the pip of the sandbox says, each at the beginning of a line.
+const (
+	pipSatisfied = "Requirement already satisfied: "
+	pipUnknown   = "ERROR: No matching distribution found for "
+)
 
-// saidOnceOf is s, or saidOnce for code that is nothing but an installation.
-func saidOnceOf(s runner, code string) runner {
-	if pipCell().MatchString(code) {
-		return saidOnce{s}
-	}
-	return s
+// pipAdvice are the lines after pipUnknown, as the pip of the sandbox has them.
+var pipAdvice = []string{
+	"Nothing can be installed from inside the sandbox: cove does it before the code runs. Write `%pip install NAME` with the name",
+	"spelled out into the code, or just import the package. If the code did that, cove has said why it is not installed.",
 }
 
-// Execute implements runner.
-func (s saidOnce) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
-	return func(yield func(kernel.Event, error) bool) {
-		installed, refused := map[string]bool{}, false
-		for e, err := range s.runner.Execute(ctx, req) {
-			switch said := e.(type) {
-			case kernel.Install:
-				for _, p := range said.Provision.Installed {
-					installed[require.Normalize(p.Name)] = true
-				}
-				refused = refused || said.Failure != nil || len(said.Provision.Refused) > 0
-			case kernel.Stream:
-				if said.Data = withoutPip(said.Data, installed, refused); len(said.Data) == 0 {
-					continue
-				}
-				e = said
-			}
-			if !yield(e, err) {
-				return
-			}
-		}
-	}
+// longestPipLine bounds the beginning of a line that is held back until it is known what the line says.
+const longestPipLine = 4096
+
+// pipOutput is what people see of the output of code that installs packages. cove has installed them when the code begins, and said so with what it took; that pip, which finds
+// them there, says so too is left out, and so is that it does not find what cove has just said why it is not installed. A nil pipOutput shows all.
+type pipOutput struct {
+	installed map[string]bool // what cove has said that it installed
+	refused   bool            // it has said why something is not
+	held      map[string]string
+	within    map[string]bool // the last line that was shown of a stream has no end yet
 }
 
-// withoutPip takes away what the pip of the sandbox says of packages that it was said of that they were installed or, with refused, not installed.
-func withoutPip(text []byte, installed map[string]bool, refused bool) []byte {
-	if refused && bytes.HasPrefix(text, []byte("ERROR: No matching distribution found for ")) {
+// pipOutputOf is the pipOutput for code, nil where that is not an installation.
+func pipOutputOf(code string) *pipOutput {
+	if !pipCell().MatchString(code) {
 		return nil
 	}
-	var kept []byte
+	return &pipOutput{installed: map[string]bool{}, held: map[string]string{}, within: map[string]bool{}}
+}
+
+// note remembers what was said of packages.
+func (o *pipOutput) note(e kernel.Install) {
+	if o == nil {
+		return
+	}
+	for _, p := range e.Provision.Installed {
+		o.installed[require.Normalize(p.Name)] = true
+	}
+	o.refused = o.refused || e.Failure != nil || len(e.Provision.Refused) > 0
+}
+
+// shown is what is shown now when a stream has said more. The beginning of a line that pip may be saying is held back.
+func (o *pipOutput) shown(stream string, data []byte) []byte {
+	if o == nil {
+		return data
+	}
+	text := append([]byte(o.held[stream]), data...)
+	o.held[stream] = ""
+	var shown []byte
 	for line := range bytes.Lines(text) {
-		name, satisfied := strings.CutPrefix(string(line), "Requirement already satisfied: ")
-		if end := strings.IndexAny(name, " [=<>!~;(@"); satisfied && end > 0 && installed[require.Normalize(name[:end])] {
+		ended := bytes.HasSuffix(line, []byte("\n"))
+		switch {
+		case o.within[stream]:
+		case !ended && len(line) < longestPipLine && o.mayRepeat(string(line)):
+			o.held[stream] = string(line)
+			return shown
+		case o.repeats(string(line)):
 			continue
 		}
-		kept = append(kept, line...)
+		shown = append(shown, line...)
+		o.within[stream] = !ended
 	}
-	return kept
+	return shown
+}
+
+// rest is what was held back of a stream, where pip did not say it.
+func (o *pipOutput) rest(stream string) []byte {
+	if o == nil || o.held[stream] == "" {
+		return nil
+	}
+	line := o.held[stream]
+	if o.held[stream] = ""; o.repeats(line) {
+		return nil
+	}
+	o.within[stream] = true
+	return []byte(line)
+}
+
+// mayRepeat says whether a line that begins so may repeat what cove has said.
+func (o *pipOutput) mayRepeat(begun string) bool {
+	return slices.ContainsFunc(append([]string{pipSatisfied, pipUnknown}, pipAdvice...), func(one string) bool {
+		return strings.HasPrefix(begun, one) || strings.HasPrefix(one, begun)
+	})
+}
+
+// repeats says whether a line says again what cove has said.
+func (o *pipOutput) repeats(line string) bool {
+	line = strings.TrimRight(line, "\r\n")
+	if o.refused && (strings.HasPrefix(line, pipUnknown) || slices.Contains(pipAdvice, line)) {
+		return true
+	}
+	name, satisfied := strings.CutPrefix(line, pipSatisfied)
+	end := strings.IndexAny(name, " [=<>!~;(@")
+	return satisfied && end > 0 && o.installed[require.Normalize(name[:end])]
 }

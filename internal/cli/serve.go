@@ -215,7 +215,7 @@ func welcome(a ServerAbout) string {
 		models += fmt.Sprintf(" and %d more", more)
 	}
 	if models == "" {
-		models = noModels(a.NoModel)
+		models = noModels(a.Page, a.NoModel)
 	}
 	row("models", oneLine(models))
 	engine := a.Engine + ", Python " + a.Python + ", " + a.Packages + " packages"
@@ -259,13 +259,16 @@ func welcome(a ServerAbout) string {
 	return b.String()
 }
 
-// noModels says that the server has no language model, and why where that is not that none was named.
-func noModels(why string) string {
-	text := "none yet: running code needs none, answering questions does. Set OPENAI_API_KEY or ANTHROPIC_API_KEY and start again, or connect one in the page"
-	if why == "" {
-		return text
+// noModels says that the server has no language model, what to do where it has a page or none, and why there is none where that is not that none was named.
+func noModels(page, why string) string {
+	text := "none yet: running code needs none, answering questions does. Set OPENAI_API_KEY or ANTHROPIC_API_KEY and start again"
+	if page != "" {
+		text = "none yet: running code needs none, answering questions does. Set OPENAI_API_KEY or ANTHROPIC_API_KEY and start again, or connect one in the page"
 	}
-	return text + " (" + why + ")"
+	if why != "" {
+		text += ". The reason: " + why
+	}
+	return text
 }
 
 // ending is interruptible for a program whose every signal means to end in good order, and at once when it comes again.

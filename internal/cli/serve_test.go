@@ -83,6 +83,13 @@ func TestServeWelcomes(t *testing.T) {
 	if !strings.Contains(r.out, "none yet: running code needs none, answering questions does. Set OPENAI_API_KEY") || strings.Contains(r.out, "none: ") {
 		t.Errorf("that there is no model is said so:\n%s", r.out)
 	}
+	if !strings.Contains(r.out, "start again. The reason: no key is set\n") {
+		t.Errorf("why is said in a sentence of its own:\n%s", r.out)
+	}
+	known.Page = "http://127.0.0.1:8700/"
+	if r := serve(t, &standIn{about: known}, []os.Signal{os.Interrupt}); !strings.Contains(r.out, "start again, or connect one in the page. The reason: no key is set\n") {
+		t.Errorf("the page can connect one:\n%s", r.out)
+	}
 	if r.code != 0 || strings.Contains(r.out, "first key") || !strings.Contains(r.out, "no key is set") || !strings.Contains(r.out, "cove key create") {
 		t.Errorf("exit code %d:\n%s", r.code, r.out)
 	}

@@ -45,13 +45,13 @@ func (p *Program) watchOutput() *watchedOutput {
 	return w
 }
 
-// exitCode is the exit code of a command that itself ended with code. What a command that knows of no failure could not write is reported here.
+// exitCode is the exit code of a command that itself ended with code, which stays where it is no success. What a command that knows of no failure could not write is reported here.
 func (w *watchedOutput) exitCode(p *Program, code int) int {
 	w.mu.Lock()
 	failed := w.failed
 	w.mu.Unlock()
 	switch {
-	case failed == nil, code == exitFailure, code == exitBrokenPipe, code == exitInterrupted:
+	case failed == nil, code != 0:
 		return code
 	case errors.Is(failed, syscall.EPIPE):
 		return exitBrokenPipe

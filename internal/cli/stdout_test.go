@@ -1,11 +1,16 @@
 package cli_test
 
 import (
+	"context"
+	"io"
+	"net/http"
 	"os"
 	"strings"
+	"syscall"
 	"testing"
 
 	"cove/internal/cli"
+	"cove/internal/config"
 	"cove/internal/kernel"
 )
 
@@ -39,5 +44,63 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 				t.Errorf("a closed pipe: exit code %d: %s", r.code, r.err)
 			}
 		})
+	}
+}
+
+// TestOwnExitCodesStay wants the exit code of code that failed, or of a signal, to be that also where its output could not be written.
+func TestOwnExitCodesStay(t *testing.T) {
+	t.Parallel()
+	hello := kernel.Stream{Name: "stdout", Data: []byte("hello\n")}
+	for name, test := range map[string]struct {
+		end  kernel.Event
+		want int
+	}{
+		"its own":              {kernel.Done{Outcome: kernel.OutcomeOK, ExitCode: 3}, 3},
+		"of an error":          {kernel.Done{Outcome: kernel.OutcomeError, ExitCode: 1}, 1},
+		"of a timeout":         {kernel.Done{Outcome: kernel.OutcomeTimeout}, 124},
+		"stopped for the pipe": {kernel.Done{Outcome: kernel.OutcomeInterrupted}, 141},
+	} {
+		for _, json := range []string{"--quiet", "--json"} {
+			r := run(t, &scripted{events: []kernel.Event{hello, test.end}}, func(_ string, p *cli.Program) { p.Out = closedPipe{} }, "run", json, "-c", "x")
+			if r.code != test.want {
+				t.Errorf("%s, %s: exit code %d, want %d: %s", name, json, r.code, test.want, r.err)
+			}
+		}
+	}
+	signals := make(chan os.Signal)
+	s := &scripted{events: []kernel.Event{hello, kernel.Done{Outcome: kernel.OutcomeInterrupted}}, started: make(chan struct{})}
+	r := run(t, s, func(_ string, p *cli.Program) {
+		p.Signals = signals
+		p.Out = writes(func([]byte) (int, error) {
+			signals <- syscall.SIGTERM
+			return 0, syscall.EPIPE
+		})
+	}, "run", "-c", "x")
+	if r.code != 143 {
+		t.Errorf("after SIGTERM: exit code %d: %s", r.code, r.err)
+	}
+}
+
+// writes is a writer that is a function.
+type writes func([]byte) (int, error)
+
+// Write implements io.Writer.
+func (w writes) Write(b []byte) (int, error) { return w(b) }
+
+// TestMCPClientsThatLeave wants a client that closes its end to end the command as it ends it otherwise.
+func TestMCPClientsThatLeave(t *testing.T) {
+	t.Parallel()
+	r := run(t, &scripted{}, func(_ string, p *cli.Program) {
+		p.In, p.Out = strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`+"\n"), closedPipe{}
+		open := p.Records
+		p.Records = func(ctx context.Context, c config.Config, o cli.RecordsOptions) (*cli.Records, error) {
+			r, err := open(ctx, c, o)
+			r.MCP = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"id":1,"result":{}}`) })
+			r.Ahead = func(context.Context) {}
+			return r, err
+		}
+	}, "mcp")
+	if r.code != 0 || r.err != "" {
+		t.Errorf("exit code %d: %s", r.code, r.err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"cove/internal/cli"
 	"cove/internal/config"
@@ -19,6 +20,7 @@ import (
 	"cove/internal/kernel"
 	"cove/internal/model"
 	"cove/internal/model/choose"
+	"cove/internal/testneeds"
 )
 
 // waiting is a place where a command waits, for its context or for what never comes.
@@ -127,8 +129,11 @@ func TestCodeThatDoesNotStop(t *testing.T) {
 				go func() {
 					<-s.begun
 					signals <- os.Interrupt
-					<-said.said
-					s.over()
+					defer s.over()
+					select {
+					case <-said.said:
+					case <-time.After(testneeds.Patience):
+					}
 				}()
 			}, args...)
 			if text := said.String(); !strings.Contains(text, "cove: the code does not stop: its Python is ended in a few seconds and its variables are lost; Ctrl-C again ends it at once") {

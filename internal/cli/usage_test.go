@@ -75,22 +75,39 @@ func TestMissingFilesInTheREPL(t *testing.T) {
 	}
 }
 
-// TestAProgramThatHidesWhatItImports is about files with the name of a module that they import.
+// TestAProgramThatHidesWhatItImports is about files with the name of a module that they import: that is said where they failed for it.
 func TestAProgramThatHidesWhatItImports(t *testing.T) {
 	t.Parallel()
+	const hint = "Hint: the file qrcode.py hides the module qrcode, which it imports: give the file another name"
 	for text, hides := range map[string]bool{
-		"import qrcode\n": true, "import os, qrcode\n": true, "import qrcode as q\n": true, "from qrcode import make\n": true, "from qrcode.main import QRCode\n": true, "import qrcode.image.svg\n": true,
-		"import qrcodegen\n": false, "import my.qrcode\n": false, "import numpy as qrcode\n": false, "qrcode = 1\n": false, "from my import qrcode\n": false, "# import qrcode\n": false,
+		"AttributeError: partially initialized module 'qrcode' has no attribute 'make' (most likely due to a circular import)":             true,
+		"AttributeError: module 'qrcode' has no attribute 'make'":                                                                          true,
+		"ImportError: cannot import name 'make' from partially initialized module 'qrcode' (most likely due to a circular import) (/q.py)": true,
+		"ImportError: cannot import name 'make' from 'qrcode' (/w/qrcode.py)":                                                              true,
+		"ModuleNotFoundError: No module named 'qrcode.main'; 'qrcode' is not a package":                                                    true,
+		"ModuleNotFoundError: No module named 'qrcode'":                                                                                    false,
+		"ModuleNotFoundError: No module named 'qrcodegen'":                                                                                 false,
+		"AttributeError: module 'qrcodegen' has no attribute 'make'":                                                                       false,
+		"AttributeError: 'NoneType' object has no attribute 'qrcode'":                                                                      false,
+		"ValueError: module 'qrcode' has no attribute 'make'":                                                                              false,
 	} {
-		r := run(t, &scripted{events: []kernel.Event{ok()}}, func(dir string, _ *cli.Program) { lay(t, dir, map[string]string{"qrcode.py": text}) }, "run", "$DIR/qrcode.py")
-		if said := strings.Contains(r.err, "Hint: the file qrcode.py hides the module qrcode, which it imports: give the file another name"); said != hides || r.code != 0 {
+		name, value, _ := strings.Cut(text, ": ")
+		lays := func(dir string, _ *cli.Program) {
+			lay(t, dir, map[string]string{"qrcode.py": "import qrcode\n", "lib/qrcode/__init__.py": ""})
+		}
+		r := run(t, &scripted{events: failing(name, value)}, lays, "run", "$DIR/qrcode.py")
+		if strings.Contains(r.err, hint) != hides || r.code == 0 {
 			t.Errorf("%q: exit code %d, %s", text, r.code, r.err)
 		}
+		r = run(t, &scripted{events: failing(name, value)}, lays, "run", "$DIR/qrcode.py", "-f", "$DIR/lib/qrcode")
+		if strings.Contains(r.err, "hides") {
+			t.Errorf("a folder of that name goes before the program: %s", r.err)
+		}
 	}
-	r := run(t, &scripted{events: []kernel.Event{ok()}}, func(dir string, _ *cli.Program) {
-		lay(t, dir, map[string]string{"qrcode.py": "import qrcode\n", "lib/qrcode/__init__.py": ""})
-	}, "run", "$DIR/qrcode.py", "-f", "$DIR/lib/qrcode")
-	if strings.Contains(r.err, "hides") {
-		t.Errorf("a folder of that name goes before the program: %s", r.err)
+	for _, text := range []string{"from worker import f\n", "'''\nimport worker\n'''\n", "try:\n    import worker\nexcept ImportError:\n    pass\n"} {
+		r := run(t, &scripted{events: []kernel.Event{ok()}}, func(dir string, _ *cli.Program) { lay(t, dir, map[string]string{"worker.py": text}) }, "run", "$DIR/worker.py")
+		if r.code != 0 || r.err != "" {
+			t.Errorf("%q works: exit code %d, %s", text, r.code, r.err)
+		}
 	}
 }

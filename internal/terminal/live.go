@@ -242,9 +242,24 @@ func (f *File) Fd() uintptr { return f.file.Fd() }
 
 // Write implements io.Writer.
 func (f *File) Write(b []byte) (int, error) {
+	f.live.mu.Lock()
+	defer f.live.mu.Unlock()
+	return f.write(b)
+}
+
+// WriteLine writes a line on a row of its own, also where something stands on the present one.
+func (f *File) WriteLine(line []byte) (int, error) {
+	f.live.mu.Lock()
+	defer f.live.mu.Unlock()
+	if f.live.within {
+		line = append([]byte("\n"), line...)
+	}
+	return f.write(line)
+}
+
+// write is Write for a caller that holds the lock.
+func (f *File) write(b []byte) (int, error) {
 	l := f.live
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if len(b) > 0 {
 		l.erase()
 		l.wrote, l.within = time.Now(), endsWithin(b, l.within)

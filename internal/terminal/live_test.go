@@ -64,3 +64,19 @@ func TestModesTakeNoRoom(t *testing.T) {
 		l.Over()
 	}
 }
+
+// TestLinesOfTheirOwn wants a line that comes at any time to stand alone, with nothing of the live line left.
+func TestLinesOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	y := terminaltest.New(t, 30, 6)
+	l := terminal.NewLive(y.Device, false)
+	to := l.File(y.Device)
+	l.Await("running")
+	y.UntilShown("running")
+	_, _ = to.WriteLine([]byte("it goes on\n"))
+	y.UntilShown("it goes on\nrunning")
+	fmt.Fprint(to, "half")
+	_, _ = to.WriteLine([]byte("it still does\n"))
+	l.Over()
+	y.Shows("it goes on", "half", "it still does", "|")
+}
