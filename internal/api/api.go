@@ -200,6 +200,7 @@ type Turns interface {
 	StartTurn(ctx context.Context, who auth.Principal, n hub.NewTurn) (hub.Turn, error)
 	Turn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	Turns(ctx context.Context, who auth.Principal, conversation string, p hub.Page) (hub.Listing[hub.Turn], error)
+	NewestTurns(ctx context.Context, who auth.Principal, conversation string, p hub.Page) (hub.Listing[hub.Turn], error)
 	Branch(ctx context.Context, who auth.Principal, turn string) ([]hub.Turn, error)
 	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 	Changes(ctx context.Context, who auth.Principal) (iter.Seq2[hub.Change, error], error)

@@ -90,6 +90,7 @@ type (
 		ConversationPath
 		After string `query:"after" maxLength:"500" doc:"The next of the page before"`
 		Limit int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
+		Order string `query:"order" enum:"newest,oldest" default:"oldest"`
 	}
 )
 
@@ -150,9 +151,13 @@ func (s *server) addConversations() {
 			return conversationOf(out), err
 		})
 	add(s, operation{id: "turn.list", method: http.MethodGet, path: "/conversations/{conversation}/turns", tag: tag, action: auth.ConversationsRead, summary: "List a conversation's turns",
-		about: "Of all branches, the oldest first.", errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns`},
+		about: "Of all branches, the oldest first unless you say otherwise.", errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns`},
 		func(ctx context.Context, who auth.Principal, in *listTurns) (List[Turn], error) {
-			out, err := s.o.Hub.Turns(ctx, who, in.Conversation, hub.Page{After: in.After, Limit: in.Limit, Oldest: true})
+			list, page := s.o.Hub.Turns, hub.Page{After: in.After, Limit: in.Limit, Oldest: true}
+			if in.Order == "newest" {
+				list, page.Oldest = s.o.Hub.NewestTurns, false
+			}
+			out, err := list(ctx, who, in.Conversation, page)
 			return listOf(out, turnOf), err
 		})
 }

@@ -98,6 +98,25 @@ func TestParametersAreChecked(t *testing.T) {
 	}
 }
 
+// TestTurnsInTheirOrder wants the turns of a conversation the oldest first, unless a request says otherwise.
+func TestTurnsInTheirOrder(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for query, want := range map[string]struct {
+		page hub.Page
+		said string
+	}{
+		"":                      {hub.Page{Limit: 20, Oldest: true}, "completed"},
+		"?order=oldest":         {hub.Page{Limit: 20, Oldest: true}, "completed"},
+		"?order=newest&limit=1": {hub.Page{Limit: 1}, "failed"}, // as the stand-in has them
+	} {
+		got := w.do(t, "GET", api.Prefix+"/conversations/"+conversation+"/turns"+query, "")
+		if p := w.hub.last()[1].(hub.Page); got.status != 200 || p != want.page || !strings.Contains(got.body, want.said) {
+			t.Errorf("%s: %+v, %d %s", query, p, got.status, got.body)
+		}
+	}
+}
+
 func TestWrongAddresses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

@@ -4,10 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"cove/internal/hub"
 	"cove/internal/lang"
@@ -76,7 +77,9 @@ func (c *historyLs) run(ctx context.Context, p *Program) (int, error) {
 		if err != nil {
 			return err
 		}
-		rows, shown, number := [][]string{}, 0, 0
+		var list []hub.Conversation
+		var numbers []int
+		shown, number := 0, 0
 		for one, err := range from.Conversations(ctx) {
 			if err != nil {
 				return err
@@ -84,12 +87,9 @@ func (c *historyLs) run(ctx context.Context, p *Program) (int, error) {
 			if number++; !keep(one) {
 				continue
 			}
-			if c.JSON {
-				err = p.printLine(shownOf(one, number))
-			} else {
-				rows = append(rows, []string{strconv.Itoa(number), oneLine(one.Title), dateTime(one.Used), turnsOf(ctx, from, one, shown), oneLine(one.Model), oneLine(one.Source), one.ID})
-			}
-			if err != nil {
+			if !c.JSON {
+				list, numbers = append(list, one), append(numbers, number)
+			} else if err := p.printLine(shownOf(one, number)); err != nil {
 				return err
 			}
 			if shown++; shown >= c.Limit {
@@ -97,7 +97,7 @@ func (c *historyLs) run(ctx context.Context, p *Program) (int, error) {
 			}
 		}
 		if shown > 0 || c.JSON {
-			return p.table([]string{"#", "TITLE", "LAST USED", "TURNS", "MODEL", "SOURCE", "ID"}, 1, rows)
+			return p.tellConversations(ctx, from, list, numbers)
 		}
 		if number > 0 {
 			fmt.Fprintln(p.Err, "cove: "+lang.Text("the history has no such conversation, among "+strconv.Itoa(number)))
@@ -111,24 +111,63 @@ func (c *historyLs) run(ctx context.Context, p *Program) (int, error) {
 	})
 }
 
-// markedConversations bounds the conversations of one list whose turns are looked at.
-const markedConversations = 100
+// tellConversations prints a list of conversations.
+func (p *Program) tellConversations(ctx context.Context, from past, list []hub.Conversation, numbers []int) error {
+	p.live.Await(lang.Text("asking how the conversations ended"))
+	turns := turnsOf(ctx, from, list)
+	p.live.Over()
+	var rows [][]string
+	for n, one := range list {
+		rows = append(rows, []string{strconv.Itoa(numbers[n]), oneLine(one.Title), dateTime(one.Used), turns[n], oneLine(one.Model), oneLine(one.Source), one.ID})
+	}
+	return p.table([]string{"#", "TITLE", "LAST USED", "TURNS", "MODEL", "SOURCE", "ID"}, 1, rows)
+}
 
-// turnsOf says how many turns the conversation at a place of the list has, and how the last one ended where that was not with an answer.
-func turnsOf(ctx context.Context, from past, c hub.Conversation, place int) string {
-	text := strconv.Itoa(c.Turns)
-	if c.Turns == 0 || place >= markedConversations {
-		return text
+// How many conversations of one list are asked for their last turn, and how many at a time.
+const (
+	markedConversations = 100
+	markedAtOnce        = 4
+)
+
+// turnsOf says of each conversation how many turns it has, and how the last one ended where that was not with an answer. The list is worth having without that: where one of
+// them cannot be asked, no more are, and it is said of none.
+func turnsOf(ctx context.Context, from records, list []hub.Conversation) []string {
+	marks := make([]string, len(list))
+	asking, stopped := errgroup.WithContext(ctx)
+	asking.SetLimit(markedAtOnce)
+	for n, c := range list[:min(len(list), markedConversations)] {
+		if c.Turns == 0 {
+			continue
+		}
+		if stopped.Err() != nil {
+			break
+		}
+		asking.Go(func() error {
+			if stopped.Err() != nil {
+				return stopped.Err()
+			}
+			state, err := lastState(stopped, from, c.ID)
+			marks[n] = turnState(state)
+			return err
+		})
 	}
-	turns, err := from.Turns(ctx, c.ID)
-	turns = slices.DeleteFunc(turns, hub.Turn.IsTry)
-	if err != nil || len(turns) == 0 {
-		return text // the list is worth having without it
+	failed := asking.Wait() != nil
+	texts := make([]string, len(list))
+	for n, c := range list {
+		if texts[n] = strconv.Itoa(c.Turns); marks[n] != "" && !failed {
+			texts[n] += " (" + marks[n] + ")"
+		}
 	}
-	if state := turnState(turns[len(turns)-1].State); state != "" {
-		text += " (" + state + ")"
+	return texts
+}
+
+// lastState is the state of the turn that was asked last in a conversation.
+func lastState(ctx context.Context, from records, conversation string) (hub.TurnState, error) {
+	t, found, err := from.NewestTurn(ctx, conversation)
+	if err == nil && found && t.IsTry() {
+		t, err = from.Turn(ctx, t.Tries.Of)
 	}
-	return text
+	return t.State, err
 }
 
 // turnState says in a word how a turn is that has no answer, "" of the others.

@@ -2,8 +2,12 @@ package cli_test
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -47,18 +51,26 @@ func TestHistoryMarksWhatHasNoAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		for n, state := range []hub.TurnState{hub.TurnCompleted, hub.TurnFailed, hub.TurnCanceled} {
-			turn := hub.Turn{ID: fmt.Sprintf("trn_%026d", n+1), Project: auth.LocalProject, User: auth.Local().User, Conversation: fmt.Sprintf("cnv_%026d", n+1), State: hub.TurnRunning, Created: time.Now()}
+		begun := time.Now()
+		for n, one := range []struct {
+			conversation int
+			state        hub.TurnState
+			of           string // the turn that it is a try of
+		}{{1, hub.TurnFailed, ""}, {1, hub.TurnCompleted, ""}, {2, hub.TurnFailed, ""}, {2, hub.TurnCompleted, fmt.Sprintf("trn_%026d", 3)}, {3, hub.TurnCanceled, ""}} {
+			turn := hub.Turn{ID: fmt.Sprintf("trn_%026d", n+1), Project: auth.LocalProject, User: auth.Local().User, Conversation: fmt.Sprintf("cnv_%026d", one.conversation), State: hub.TurnRunning, Created: begun.Add(time.Duration(n) * time.Second)}
+			if one.of != "" {
+				turn.Tries = &hub.TurnTries{Of: one.of}
+			}
 			if err := s.AddTurn(t.Context(), turn); err != nil {
 				t.Fatal(err)
 			}
-			turn.State = state
+			turn.State = one.state
 			if _, err := s.FinishTurn(t.Context(), turn, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}, "history")
-	for title, want := range map[string]string{"good": "1", "bad": "1 (failed)", "stopped": "1 (stopped)"} {
+	for title, want := range map[string]string{"good": "2", "bad": "1 (failed)", "stopped": "1 (stopped)"} {
 		found := false
 		for line := range strings.Lines(r.out) {
 			found = found || strings.Contains(line, " "+title+" ") && strings.Contains(line, "  "+want+"  ")
@@ -66,6 +78,56 @@ func TestHistoryMarksWhatHasNoAnswer(t *testing.T) {
 		if !found {
 			t.Errorf("%s is not shown with %s:\n%s%s", title, want, r.out, r.err)
 		}
+	}
+}
+
+// TestHistoryAsksForLittle wants of a server the last turn of the conversations that are listed, and no more of them after one that it does not give.
+func TestHistoryAsksForLittle(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]bool{"marked": false, "refused": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			var asked []string
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				if !strings.HasSuffix(r.URL.Path, "/turns") {
+					var items []string
+					for n := range 30 {
+						items = append(items, fmt.Sprintf(`{"id":"cnv_%026d","title":"number%d","turns":3}`, n, n))
+					}
+					_, _ = io.WriteString(w, `{"items":[`+strings.Join(items, ",")+`]}`)
+					return
+				}
+				mu.Lock()
+				asked = append(asked, r.URL.RawQuery)
+				mu.Unlock()
+				if fails {
+					w.Header().Set("Content-Type", "application/problem+json")
+					w.WriteHeader(http.StatusForbidden)
+					_, _ = io.WriteString(w, `{"status":403,"kind":"denied","code":"forbidden","detail":"no"}`)
+					return
+				}
+				_, _ = io.WriteString(w, `{"items":[{"id":"trn_06f1k3t3y4m0v8s2k5r7w9x1z4","state":"failed"}]}`)
+			}))
+			t.Cleanup(server.Close)
+			r := run(t, &scripted{}, nil, "history", "--server", server.URL, "--key", "cove_x", "-n", "20")
+			if r.code != 0 || strings.Count(r.out, "number") != 20 {
+				t.Errorf("exit code %d:\n%s%s", r.code, r.out, r.err)
+			}
+			most, marks := 20, 20
+			if fails {
+				most, marks = 4, 0 // as many as are asked at a time
+			}
+			if len(asked) > most || len(asked) == 0 || strings.Count(r.out, "3 (failed)") != marks {
+				t.Errorf("asked %d times:\n%s", len(asked), r.out)
+			}
+			for _, query := range asked {
+				if query != "limit=1&order=newest" {
+					t.Errorf("asked with %s", query)
+				}
+			}
+		})
 	}
 }
 

@@ -42,6 +42,8 @@ type records interface {
 	Turn(ctx context.Context, id string) (hub.Turn, error)
 	// Turns returns all turns of a conversation, the oldest first.
 	Turns(ctx context.Context, conversation string) ([]hub.Turn, error)
+	// NewestTurn returns the turn of a conversation that was made last, which may be a try, and false where there is none.
+	NewestTurn(ctx context.Context, conversation string) (hub.Turn, bool, error)
 	Execution(ctx context.Context, id string) (hub.Execution, error)
 	// Rated yields the answers that people have rated, the newest first.
 	Rated(ctx context.Context) iter.Seq2[api.RatedTurn, error]
@@ -110,6 +112,15 @@ func (l localPast) Turns(ctx context.Context, conversation string) ([]hub.Turn, 
 	return collected(paging(true, func(p hub.Page) (hub.Listing[hub.Turn], error) {
 		return l.Hub.Turns(ctx, auth.Local(), conversation, p)
 	}))
+}
+
+// NewestTurn implements records.
+func (l localPast) NewestTurn(ctx context.Context, conversation string) (hub.Turn, bool, error) {
+	turns, err := l.Hub.NewestTurns(ctx, auth.Local(), conversation, hub.Page{Limit: 1})
+	if err != nil || len(turns.Items) == 0 {
+		return hub.Turn{}, false, err
+	}
+	return turns.Items[0], true, nil
 }
 
 // Rated implements past.

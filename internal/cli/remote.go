@@ -361,6 +361,12 @@ func (r remotePast) Turns(ctx context.Context, conversation string) ([]hub.Turn,
 	return collected(mapped(r.client.Turns(ctx, conversation), turnOf))
 }
 
+// NewestTurn implements records.
+func (r remotePast) NewestTurn(ctx context.Context, conversation string) (hub.Turn, bool, error) {
+	t, found, err := r.client.NewestTurn(ctx, conversation)
+	return turnOf(t), found, err
+}
+
 func (r remotePast) Rated(ctx context.Context) iter.Seq2[api.RatedTurn, error] {
 	return r.client.RatedTurns(ctx)
 }

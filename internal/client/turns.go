@@ -74,6 +74,15 @@ func (c *Client) Turns(ctx context.Context, conversation string) iter.Seq2[api.T
 	return pages[api.Turn](ctx, c, "/conversations"+join(conversation, "turns"), nil)
 }
 
+// NewestTurn returns the turn of a conversation that was made last, whatever branch it is of, and false where there is none.
+func (c *Client) NewestTurn(ctx context.Context, conversation string) (t api.Turn, found bool, err error) {
+	page, err := get[api.List[api.Turn]](ctx, c, "/conversations"+join(conversation, "turns"), url.Values{"order": {"newest"}, "limit": {"1"}})
+	if err != nil || len(page.Items) == 0 {
+		return api.Turn{}, false, err
+	}
+	return page.Items[0], true, nil
+}
+
 // Branch returns a turn and those that it goes on from, the oldest first.
 func (c *Client) Branch(ctx context.Context, turn string) ([]api.Turn, error) {
 	out, err := get[api.List[api.Turn]](ctx, c, "/turns"+join(turn, "branch"), nil)
