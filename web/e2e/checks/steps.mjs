@@ -258,6 +258,9 @@ await check('answers, figures and files that a changed step makes old are marked
   await until(async () => !(await old.count()), 'nothing is old any more')
 })
 
+/** The server has noted that a step ran again. */
+const isNoted = (page) => page.waitForResponse((r) => r.ok() && /\/reruns\/\d+$/.test(r.url()))
+
 /** Edits the first step and runs it. */
 async function rerun(page, code) {
   const step = page.locator('[data-step]').first()
@@ -319,9 +322,11 @@ await check(
 await check('a step whose new result was deleted is shown as it was', {}, async (page) => {
   await ask(page, "run: x = 1\nprint('x is', x)")
   await answered(page, 'It ran.')
+  const noted = isNoted(page)
   await rerun(page, "x = 2\nprint('x is', x)")
   await page.getByText('x is 2').waitFor()
   await page.getByText('Written before a step was changed.').waitFor()
+  await noted
   let asked = 0
   await page.route('**/api/v1/executions/*', (route) => {
     asked++
@@ -343,6 +348,30 @@ await check('a step whose new result was deleted is shown as it was', {}, async 
   await page.keyboard.press('.')
   await page.getByRole('menuitem', { name: 'Show the original' }).click()
   await page.getByText('The result of the re-run was deleted.').waitFor({ state: 'detached' })
+})
+
+await check('what ran again stays when it is not noted, and may be refused to a reader', {}, async (page) => {
+  const refuse = (route) =>
+    route.fulfill({ status: 403, contentType: 'application/problem+json', body: '{"code":"forbidden"}' })
+  await ask(page, "run: x = 1\nprint('x is', x)")
+  await answered(page, 'It ran.')
+  await page.route('**/api/v1/turns/*/reruns/*', refuse)
+  await rerun(page, "x = 2\nprint('x is', x)")
+  const line = page.locator('[data-step]').first()
+  await line.getByText('Re-run').waitFor()
+  await page.getByText('x is 2').waitFor()
+  await page.getByText('Written before a step was changed.').waitFor()
+  await picture(page, 'rerun-not-noted')
+  await page.unroute('**/api/v1/turns/*/reruns/*')
+  const noted = isNoted(page)
+  await rerun(page, "x = 3\nprint('x is', x)")
+  await page.getByText('x is 3').waitFor()
+  await noted
+  await page.route('**/api/v1/executions/*', refuse)
+  await page.reload()
+  await wrote(page, 'x is 1')
+  await page.getByText('The result of the re-run cannot be read with this account. This is the original.').waitFor()
+  await picture(page, 'rerun-refused')
 })
 
 await check('notices of a folded step are counted on its line', {}, async (page) => {
