@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ import (
 func TestOnlyCodeDoesNotStop(t *testing.T) {
 	t.Parallel()
 	begun := []interpreter.Event{interpreter.Text{Delta: "let me see"}, interpreter.Start{Code: "x"}, interpreter.Output{Event: kernel.Stream{Name: "stdout", Data: []byte("1")}}}
-	ended := append(begun[:3:3], interpreter.Output{Event: kernel.Done{Outcome: kernel.OutcomeInterrupted}})
+	ended := slices.Concat(begun, []interpreter.Event{interpreter.Output{Event: kernel.Done{Outcome: kernel.OutcomeInterrupted}}})
 	for name, test := range map[string]struct {
 		here   bool
 		events []interpreter.Event
