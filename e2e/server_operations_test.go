@@ -123,7 +123,7 @@ func nativeCalls() map[string]call {
 		"turn.unrate":         {},
 		"turn.undo":           {body: `{"from":"{turn}"}`, more: []auth.Action{auth.SessionsWrite}, also: 404}, // its session may keep no points
 		"turn.redo":           {},
-		"turn.rerun":          {body: `{"execution":"{execution}"}`, also: 404}, // the turn may have run no code
+		"turn.rerun":          {body: `{"execution":"{execution}"}`, more: []auth.Action{auth.SessionsRead}, also: 404}, // the turn may have run no code
 		"turn.unrerun":        {also: 404},
 		"turn.delete":         {fresh: []string{"turn"}},
 		"connection.set":      {body: `{"address":"http://127.0.0.1:9","models":["m"]}`, also: 404},
