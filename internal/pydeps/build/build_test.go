@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -378,21 +379,49 @@ func TestSandboxDoesNotStart(t *testing.T) {
 	w.fails("disk_full", "x")
 }
 
+// watched is an engine that notes when somebody waits for the end of one of its sandboxes.
+type watched struct {
+	sandbox.Engine
+	awaited *atomic.Bool
+}
+
+func (w watched) Start(ctx context.Context, spec sandbox.Spec) (sandbox.Sandbox, error) {
+	sb, err := w.Engine.Start(ctx, spec)
+	return watchedSandbox{sb, w.awaited}, err
+}
+
+type watchedSandbox struct {
+	sandbox.Sandbox
+	awaited *atomic.Bool
+}
+
+func (s watchedSandbox) Done() <-chan struct{} {
+	s.awaited.Store(true)
+	return s.Sandbox.Done()
+}
+
+// TestCanceled cancels a build while the index keeps uv waiting. The build ends then: it does not wait for its sandbox, which has no reason to end.
 func TestCanceled(t *testing.T) {
 	t.Parallel()
 	testneeds.FullTier(t)
 	w := newWorld(t)
+	var awaited atomic.Bool
+	w.options.Engine = watched{w.options.Engine, &awaited}
 	w.index.Add(indextest.Sdist{Name: "x"})
 	arrived, release := w.index.Hold("/simple/x/")
 	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-arrived
+		awaited.Store(false) // before, the link may have looked
 		cancel()
 	}()
 	_, err := build.New(w.options).Build(ctx, w.gateway(), w.env, w.resolution("x"), w.dir, nil)
 	if err == nil || problem.Of(err).Code != "canceled" {
 		t.Errorf("a build that was cancelled: %v", err)
+	}
+	if awaited.Load() {
+		t.Error("a build that was cancelled waited for the end of its sandbox")
 	}
 }
 

@@ -32,7 +32,7 @@ func (b *Builder) resolve(ctx context.Context, g *gateway.Gateway, env *pyenv.En
 			text.WriteString(one.String() + "\n")
 		}
 		if _, err := room.link.WriteFile(ctx, inFolder+"/"+name, strings.NewReader(text.String()), 0o644); err != nil {
-			return nil, room.explain(err)
+			return nil, room.explain(ctx, err)
 		}
 	}
 	pins, err := ask(ctx, room, g, r, nil)

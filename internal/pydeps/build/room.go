@@ -54,7 +54,7 @@ func (b *Builder) open(ctx context.Context, g *gateway.Gateway, env *pyenv.Envir
 	mounts := append(env.Mounts(), sandbox.Mount{Source: sandbox.HostFolder(tool), Target: toolFolder})
 	r := &room{}
 	if err := b.furnish(ctx, r, g, mounts); err != nil {
-		err = r.explain(err)
+		err = r.explain(ctx, err)
 		r.close(ctx)
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (r *room) close(ctx context.Context) {
 func (r *room) run(ctx context.Context, stdout, stderr io.Writer, words ...string) (code int, err error) {
 	code, err = r.link.Run(ctx, wire.ProcessSpec{Args: words, Env: r.env}, stdout, stderr)
 	if err != nil {
-		return -1, r.explain(err)
+		return -1, r.explain(ctx, err)
 	}
 	return code, nil
 }
@@ -127,9 +127,9 @@ func (r *room) uv(ctx context.Context, stdout, stderr io.Writer, words ...string
 	return r.run(ctx, stdout, stderr, append([]string{r.program}, words...)...)
 }
 
-// explain replaces an error of talking to a sandbox by the reason why the sandbox is gone.
-func (r *room) explain(err error) error {
-	if r.sandbox == nil || r.link == nil {
+// explain replaces an error of talking to a sandbox by the reason why the sandbox is gone. What failed because ctx has ended says nothing about the sandbox, which is there as a rule.
+func (r *room) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil || r.sandbox == nil || r.link == nil {
 		return err
 	}
 	select {

@@ -42,7 +42,7 @@ func (b *Builder) bring(ctx context.Context, room *room, g *gateway.Gateway, p p
 		return tooBig(fmt.Sprintf("the source of %s", p), b.options.Largest)
 	}
 	if err != nil {
-		err = room.explain(err)
+		err = room.explain(ctx, err)
 	}
 	return errors.Join(failure, err)
 }
@@ -122,7 +122,7 @@ func (b *Builder) take(ctx context.Context, room *room, p pin, path string) (sum
 		if errors.As(err, &failure) {
 			return "", 0, unwritable(path, err)
 		}
-		return "", 0, failed(p.String(), "its wheel could not be read: "+problem.Of(room.explain(err)).Message)
+		return "", 0, failed(p.String(), "its wheel could not be read: "+problem.Of(room.explain(ctx, err)).Message)
 	}
 	if size > b.options.Largest {
 		return "", 0, tooBig("the wheel that was made of "+p.String(), b.options.Largest)
