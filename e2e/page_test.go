@@ -204,20 +204,6 @@ func TestPage(t *testing.T) {
 	page(t, "first")
 }
 
-// TestPageWhole does in a real browser what people do with the page: web/e2e/main.mjs says what. COVE_PAGE_SCRIPT names another script beside that.
-func TestPageWhole(t *testing.T) {
-	t.Parallel()
-	testneeds.FullTier(t)
-	page(t, "usual")
-}
-
-// TestScalePage does what takes much: every screen, in both languages and themes, many windows, a thousand turns, thousands of events, half a minute without a network.
-func TestScalePage(t *testing.T) {
-	t.Parallel()
-	testneeds.FullTier(t)
-	page(t, "scale")
-}
-
 func page(t *testing.T, part string) {
 	t.Helper()
 	chromium := browser(t)

@@ -41,6 +41,10 @@ export async function cell(page, code) {
 
 export const answered = (page, text) => page.getByText(text).last().waitFor()
 
+/** Waits until no turn runs: the steps of a turn are open while it runs, and fold by themselves at its end, which may be after its answer is seen. */
+export const ended = (page) =>
+  until(async () => !(await page.locator('[data-turn] [role="log"]').count()), 'the turns have ended')
+
 export async function unfold(page) {
   for (const step of await page.locator('[data-step][aria-expanded="false"]').all())
     await step.click({ timeout: 1000 }).catch(() => {})

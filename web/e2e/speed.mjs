@@ -3,7 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { check, end, env, expect, sleep, until } from './kit.mjs'
-import { answered, ask, composer, settled, wrote } from './people.mjs'
+import { answered, ask, composer, ended, settled, wrote } from './people.mjs'
 
 const rows = []
 const row = (what, got, plain = '') => rows.push([what, String(got), String(plain)])
@@ -122,6 +122,7 @@ await check('a table of 100,000 rows', {}, async (page) => {
     'run: import numpy as np, pandas as pd\ndf = pd.DataFrame(np.arange(2_000_000).reshape(100_000, 20)).add_prefix("c")\ndf',
   )
   await answered(page, 'It ran.')
+  await ended(page)
   const grid = page.getByRole('grid').first()
   const step = page.locator('[data-step][aria-expanded="false"]').last()
   const began = Date.now()

@@ -39,16 +39,25 @@ func killWarden(t *testing.T, id string) {
 	}
 }
 
-func parent(t *testing.T, pid int) (ppid int) {
+func parent(t *testing.T, pid int) int {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	ppid, err := findParent(pid)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return ppid
+}
+
+// findParent fails when the process has ended.
+func findParent(pid int) (ppid int, err error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
 	}
 	for line := range strings.Lines(string(status)) {
 		_, _ = fmt.Sscanf(line, "PPid: %d", &ppid)
 	}
-	return ppid
+	return ppid, nil
 }
 
 // TestWardenKilled kills the process that drives several sandboxes. They go on, and everything can be done with them.

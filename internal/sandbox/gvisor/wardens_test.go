@@ -18,8 +18,8 @@ import (
 func held(t *testing.T) (wardens, threads, files int) {
 	t.Helper()
 	for _, pid := range sandboxtest.Processes(t, "runsc", "warden") {
-		if parent(t, pid) != os.Getpid() {
-			continue
+		if ppid, err := findParent(pid); err != nil || ppid != os.Getpid() {
+			continue // another's, or it has just ended
 		}
 		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 		if err != nil {

@@ -1,7 +1,7 @@
 // The keyboard alone: the main path from the sign-in to a file that is saved, with what has the focus to be seen at each stop.
 import { readFileSync } from 'node:fs'
 import { check, env, expect, picture, sleep, until } from '../kit.mjs'
-import { answered, ask, audit, unfold } from '../people.mjs'
+import { answered, ask, audit, ended, unfold } from '../people.mjs'
 
 /** What has the focus, and whether that is seen: it, or the box around it, has an outline or a shadow that nothing like it has which is not in focus. */
 const focused = (page) =>
@@ -79,6 +79,7 @@ await check('the keyboard alone: sign in, upload, ask, unfold, download', { sign
   await page.keyboard.type('Which region grew fastest? Plot it.')
   await page.keyboard.press('Enter')
   await answered(page, 'Overseas grew fastest')
+  await ended(page)
   await until(async () => (await focused(page)) !== null, 'something has the focus after the answer')
   await tabTo(page, /Read the file/, 'Shift+Tab')
   const step = page.locator('[data-step]', { hasText: 'Read the file' })
@@ -147,6 +148,7 @@ await check('focus rings and the grounds of buttons are whole, in both themes', 
   await page.getByText('sales.csv').first().waitFor()
   await ask(page, 'Which region grew fastest?')
   await answered(page, 'Overseas grew fastest')
+  await ended(page)
   await unfold(page)
   for (const [colorScheme, width] of [
     ['light', 1280],

@@ -1,6 +1,6 @@
 // Lists of what there is: sessions, what a search finds, and how they fit on a phone.
 import { check, expect, picture, until } from '../kit.mjs'
-import { answered, ask, audit, composer } from '../people.mjs'
+import { answered, ask, audit, composer, ended, unfold } from '../people.mjs'
 
 /** Asks about a file with a word of its own, and waits for the end. */
 async function askAbout(page, word) {
@@ -160,7 +160,8 @@ for (const [name, options] of [
     await box.fill(`run: ${code}`)
     await box.press('Enter')
     await answered(page, 'It ran.')
-    for (const step of await page.locator('[data-step][aria-expanded="false"]').all()) await step.click()
+    await ended(page)
+    await unfold(page)
     const grids = page.getByRole('grid')
     await until(async () => (await grids.count()) === 2, 'two tables')
     const names = await grids.evaluateAll((all) => all.map((g) => g.ariaLabel))
@@ -192,7 +193,8 @@ await check(
     )
     await ask(page, "run: from IPython.display import JSON\nJSON({'a': 1})")
     await answered(page, 'It ran.')
-    for (const step of await page.locator('[data-step][aria-expanded="false"]').all()) await step.click()
+    await ended(page)
+    await unfold(page)
     await page.getByText('{ 1 item }').waitFor()
     await page.getByRole('button', { name: 'Copy the answer' }).last().click()
     const toast = await page.getByRole('status').filter({ hasText: 'Copied' }).locator('p').boundingBox()

@@ -1,6 +1,6 @@
 // What code and models say is shown, and cannot hurt.
 import { check, expect, picture, until } from '../kit.mjs'
-import { answered, ask, wrote } from '../people.mjs'
+import { answered, ask, ended, wrote } from '../people.mjs'
 
 await check('what a model says is text', {}, async (page) => {
   await ask(page, 'hostile')
@@ -32,6 +32,7 @@ await check('scripts of outputs run when asked for, and reach nothing', { refuse
   expect(said.includes('origin null refused'), said)
   // It goes on when the step folds and unfolds.
   await answered(page, 'It ran.')
+  await ended(page)
   await page.locator('[data-step]').first().press('Enter')
   await until(async () => page.frames().some((f) => f.url().includes('/frame')), 'the script runs on')
 })

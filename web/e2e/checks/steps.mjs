@@ -1,6 +1,6 @@
 // What is seen of steps while they are written, wait, install and run.
 import { check, env, expect, order, picture, until } from '../kit.mjs'
-import { answered, ask, audit, composer, goOn, waits, wrote } from '../people.mjs'
+import { answered, ask, audit, composer, ended, goOn, waits, wrote } from '../people.mjs'
 
 await check('code is seen while the model writes it', {}, async (page) => {
   // What the page shows of the code is looked at after every change of the document.
@@ -380,6 +380,7 @@ await check('notices of a folded step are counted on its line', {}, async (page)
   const loop = 'for _, row in df.iterrows():\n    total += row["a"]'
   await ask(page, `run: import pandas as pd\ndf = pd.DataFrame({"a": range(50)})\ntotal = 0\n${loop}\nprint(total)`)
   await answered(page, 'It ran.')
+  await ended(page)
   const step = page.locator('[data-step]').first()
   const count = step.getByText(/^\d+ notices?$/)
   if ((await step.getAttribute('aria-expanded')) === 'true') await step.click()
