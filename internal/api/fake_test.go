@@ -670,9 +670,6 @@ func (h *fakeHub) Turn(_ context.Context, who auth.Principal, id string) (hub.Tu
 func (h *fakeHub) Turns(_ context.Context, who auth.Principal, id string, p hub.Page) (hub.Listing[hub.Turn], error) {
 	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, State: hub.TurnCompleted, Created: then}}}, h.note(who, id, p)
 }
-func (h *fakeHub) NewestTurns(_ context.Context, who auth.Principal, id string, p hub.Page) (hub.Listing[hub.Turn], error) {
-	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, State: hub.TurnFailed, Created: then}}}, h.note(who, id, p)
-}
 func (h *fakeHub) Branch(_ context.Context, who auth.Principal, id string) ([]hub.Turn, error) {
 	return []hub.Turn{{ID: id, Conversation: conversation, User: "usr_secret", Session: "ses_secret", Key: "key_secret", State: hub.TurnCompleted, Created: then}}, h.note(who, id)
 }
