@@ -159,7 +159,9 @@ func (h *fakeHub) AcknowledgeRollback(_ context.Context, who auth.Principal, id 
 }
 
 func (h *fakeHub) ForkSession(_ context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error) {
-	return h.one(), h.note(who, id, n)
+	fork := h.one()
+	fork.Origin = &hub.SessionOrigin{Session: "ses_origin", At: then}
+	return fork, h.note(who, id, n)
 }
 func (h *fakeHub) Points(_ context.Context, who auth.Principal, id string) ([]hub.Point, error) {
 	return []hub.Point{{ID: "start"}, {ID: "snp_1", Saved: h.one().Created, Before: []string{"trn_1"}, Executions: 1, Bytes: 1 << 20, Present: true}}, h.note(who, id)
