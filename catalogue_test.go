@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"maps"
 	"os"
 	"path"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"cove/internal/config"
 	"cove/internal/lang"
 )
 
@@ -199,7 +201,24 @@ func helpTexts(t *testing.T, into map[string]said) {
 		})
 		s.addHelp("Show context-sensitive help.", place{f.ast, nil, f}) // kong's own flag
 	}
+	s.settingTexts(t)
 	maps.Copy(into, s.found)
+}
+
+// settingTexts adds what a config file says of the settings.
+func (s *sayer) settingTexts(t *testing.T) {
+	t.Helper()
+	text, err := config.Template(func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := ""
+	for n, line := range strings.Split(string(text), "\n") {
+		if strings.HasPrefix(line, "# variable: ") {
+			s.found[strings.TrimPrefix(before, "# ")] = said{area: "help", pkg: "config", file: "internal/config/groups.go", pos: token.Pos(n)}
+		}
+		before = line
+	}
 }
 
 // addHelp adds a text of the help as it is: it is no format.

@@ -136,6 +136,9 @@ var transparent = []string{"oneLine", "TrimSpace", "TrimRight", "TrimSuffix", "T
 // called are the texts that a call returns.
 func (s *sayer) called(call *ast.CallExpr, at place, area string, deep int) []string {
 	fn := s.callee(call, at.file)
+	if fn == "lang.Help" { // a whole text, which helpTexts has
+		return []string{unknown}
+	}
 	if fn == "fmt.Sprintf()" {
 		s.arguments(call.Args[1:], at)
 		if format := s.literals(call.Args[0], at); len(format) > 0 {

@@ -4,16 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
 	"cove/internal/model/modeltest"
 	"cove/internal/testneeds"
 )
-
-// windowPiece is what a small model's tokenizer makes tokens of, estimated from above: words by four letters, digits and signs one by one, and letters of other scripts one by one.
-var windowPiece = regexp.MustCompile(`[A-Za-z]{1,4}|[^A-Za-z ]`)
 
 // requestTokens estimates the tokens of what a model sees of a request.
 func requestTokens(t *testing.T, r modeltest.Request) int {
@@ -32,11 +28,7 @@ func requestTokens(t *testing.T, r modeltest.Request) int {
 			texts = append(texts, "execute", arguments)
 		}
 	}
-	sum := 4 * len(r.Messages()) // what stands around a message
-	for _, text := range texts {
-		sum += len(windowPiece.FindAllString(text, -1))
-	}
-	return sum
+	return modeltest.MessageTokens*len(r.Messages()) + modeltest.Tokens(texts...)
 }
 
 // TestRequestsFitASmallWindow has a model with a window of 8,192 tokens run fifty real programs in one turn: tables, tracebacks, logs, help, warnings, Chinese, binary data, failures. No request is longer than the window, and

@@ -146,10 +146,15 @@ type Executions interface {
 	Execution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
 	Executions(ctx context.Context, who auth.Principal, f hub.ExecutionFilter, p hub.Page) (hub.Listing[hub.Execution], error)
 	InterruptExecution(ctx context.Context, who auth.Principal, id string) (hub.Execution, error)
-	ApproveCall(ctx context.Context, who auth.Principal, execution string, number int, w tool.Word) (hub.Execution, error)
-	AnswerInput(ctx context.Context, who auth.Principal, execution string, number int, r hub.InputReply) (hub.Execution, error)
 	Follow(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 	ToolServers(ctx context.Context, who auth.Principal) ([]tool.Server, error)
+	ExecutionReplies
+}
+
+// ExecutionReplies are what people say to executions that wait for them.
+type ExecutionReplies interface {
+	ApproveCall(ctx context.Context, who auth.Principal, execution string, number int, w tool.Word) (hub.Execution, error)
+	AnswerInput(ctx context.Context, who auth.Principal, execution string, number int, r hub.InputReply) (hub.Execution, error)
 }
 
 // Files are a hub's stored files, and the workspaces of its sessions.
@@ -200,7 +205,6 @@ type Turns interface {
 	StartTurn(ctx context.Context, who auth.Principal, n hub.NewTurn) (hub.Turn, error)
 	Turn(ctx context.Context, who auth.Principal, id string) (hub.Turn, error)
 	Turns(ctx context.Context, who auth.Principal, conversation string, p hub.Page) (hub.Listing[hub.Turn], error)
-	NewestTurns(ctx context.Context, who auth.Principal, conversation string, p hub.Page) (hub.Listing[hub.Turn], error)
 	Branch(ctx context.Context, who auth.Principal, turn string) ([]hub.Turn, error)
 	FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (hub.Follower[json.RawMessage], error)
 	Changes(ctx context.Context, who auth.Principal) (iter.Seq2[hub.Change, error], error)

@@ -153,11 +153,7 @@ func (s *server) addConversations() {
 	add(s, operation{id: "turn.list", method: http.MethodGet, path: "/conversations/{conversation}/turns", tag: tag, action: auth.ConversationsRead, summary: "List a conversation's turns",
 		about: "Of all branches, the oldest first unless you say otherwise.", errors: []problem.Code{problem.ConversationNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/conversations/$CONVERSATION/turns`},
 		func(ctx context.Context, who auth.Principal, in *listTurns) (List[Turn], error) {
-			list, page := s.o.Hub.Turns, hub.Page{After: in.After, Limit: in.Limit, Oldest: true}
-			if in.Order == "newest" {
-				list, page.Oldest = s.o.Hub.NewestTurns, false
-			}
-			out, err := list(ctx, who, in.Conversation, page)
+			out, err := s.o.Hub.Turns(ctx, who, in.Conversation, hub.Page{After: in.After, Limit: in.Limit, Oldest: in.Order != "newest"})
 			return listOf(out, turnOf), err
 		})
 }

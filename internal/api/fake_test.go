@@ -159,7 +159,9 @@ func (h *fakeHub) AcknowledgeRollback(_ context.Context, who auth.Principal, id 
 }
 
 func (h *fakeHub) ForkSession(_ context.Context, who auth.Principal, id string, n hub.NewSession) (hub.Session, error) {
-	return h.one(), h.note(who, id, n)
+	fork := h.one()
+	fork.Origin = &hub.SessionOrigin{Session: "ses_origin", At: then}
+	return fork, h.note(who, id, n)
 }
 func (h *fakeHub) Points(_ context.Context, who auth.Principal, id string) ([]hub.Point, error) {
 	return []hub.Point{{ID: "start"}, {ID: "snp_1", Saved: h.one().Created, Before: []string{"trn_1"}, Executions: 1, Bytes: 1 << 20, Present: true}}, h.note(who, id)
@@ -669,9 +671,6 @@ func (h *fakeHub) Turn(_ context.Context, who auth.Principal, id string) (hub.Tu
 }
 func (h *fakeHub) Turns(_ context.Context, who auth.Principal, id string, p hub.Page) (hub.Listing[hub.Turn], error) {
 	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, State: hub.TurnCompleted, Created: then}}}, h.note(who, id, p)
-}
-func (h *fakeHub) NewestTurns(_ context.Context, who auth.Principal, id string, p hub.Page) (hub.Listing[hub.Turn], error) {
-	return hub.Listing[hub.Turn]{Items: []hub.Turn{{ID: turn, State: hub.TurnFailed, Created: then}}}, h.note(who, id, p)
 }
 func (h *fakeHub) Branch(_ context.Context, who auth.Principal, id string) ([]hub.Turn, error) {
 	return []hub.Turn{{ID: id, Conversation: conversation, User: "usr_secret", Session: "ses_secret", Key: "key_secret", State: hub.TurnCompleted, Created: then}}, h.note(who, id)

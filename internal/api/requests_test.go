@@ -102,16 +102,11 @@ func TestParametersAreChecked(t *testing.T) {
 func TestTurnsInTheirOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	for query, want := range map[string]struct {
-		page hub.Page
-		said string
-	}{
-		"":                      {hub.Page{Limit: 20, Oldest: true}, "completed"},
-		"?order=oldest":         {hub.Page{Limit: 20, Oldest: true}, "completed"},
-		"?order=newest&limit=1": {hub.Page{Limit: 1}, "failed"}, // as the stand-in has them
+	for query, want := range map[string]hub.Page{
+		"": {Limit: 20, Oldest: true}, "?order=oldest": {Limit: 20, Oldest: true}, "?order=newest&limit=1": {Limit: 1},
 	} {
 		got := w.do(t, "GET", api.Prefix+"/conversations/"+conversation+"/turns"+query, "")
-		if p := w.hub.last()[1].(hub.Page); got.status != 200 || p != want.page || !strings.Contains(got.body, want.said) {
+		if p := w.hub.last()[1].(hub.Page); got.status != 200 || p != want {
 			t.Errorf("%s: %+v, %d %s", query, p, got.status, got.body)
 		}
 	}

@@ -40,7 +40,7 @@ var requests = map[string]request{
 	"session.pause":       {"/sessions/" + session + "/pause", "", 200, session},
 	"session.resume":      {"/sessions/" + session + "/resume", "", 200, session},
 	"session.acknowledge": {"/sessions/" + session + "/acknowledge", "", 200, session},
-	"session.fork":        {"/sessions/" + session + "/fork", "", 201, session},
+	"session.fork":        {"/sessions/" + session + "/fork", "", 201, `"forked_from":"ses_origin","forked_at":"`},
 	"session.points":      {"/sessions/" + session + "/points", "", 200, `"before":[]`},
 	"session.point":       {"/sessions/" + session + "/points", "", 201, `"present":false`},
 	"session.undo":        {"/sessions/" + session + "/undo", `{"to":"snp_1"}`, 200, session},

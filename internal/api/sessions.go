@@ -30,6 +30,8 @@ type Session struct {
 	Disk       int64             `json:"disk_bytes" doc:"Of its snapshot; 0 while there is none"`
 	Saved      *time.Time        `json:"saved_at,omitempty" doc:"When it was last saved: what it goes back to when its server is killed. Files that clients put in are kept in any case"`
 	Rollback   *Rollback         `json:"rollback,omitempty" doc:"What it lost, until that is acknowledged"`
+	ForkedFrom string            `json:"forked_from,omitempty" doc:"The id of the session that it was forked from, which may be deleted by now"`
+	ForkedAt   *time.Time        `json:"forked_at,omitempty" doc:"It has what ran in that session until then"`
 	Created    time.Time         `json:"created_at"`
 	Used       time.Time         `json:"used_at"`
 	Expires    *time.Time        `json:"expires_at,omitempty" doc:"When it is deleted, unless it is extended"`
@@ -85,7 +87,11 @@ func rollbackOf(r *hub.Rollback) *Rollback {
 }
 
 func sessionOf(s hub.Session) Session {
-	return Session{Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs, Root: s.System > 0, Image: imageOf(s.Image), Network: networkOf(s.Network),
+	var origin hub.SessionOrigin
+	if s.Origin != nil {
+		origin = *s.Origin
+	}
+	return Session{ForkedFrom: origin.Session, ForkedAt: moment(origin.At), Saved: moment(s.Saved), Rollback: rollbackOf(s.Rollback), ID: s.ID, Name: s.Name, Metadata: notNil(s.Metadata), State: s.State, Reason: s.Reason, Packages: s.Packages, Memory: s.Memory, Taken: s.Taken, CPUs: s.CPUs, Root: s.System > 0, Image: imageOf(s.Image), Network: networkOf(s.Network),
 		Idle: int64(s.Idle.Seconds()), Executions: s.Executions, Disk: s.Disk, Created: s.Created.UTC(), Used: s.Used.UTC(), Expires: moment(s.Expires),
 		Project: s.Project, User: s.User, Key: s.Key, Uses: usesOf(s.Uses)}
 }

@@ -147,7 +147,9 @@ func turnsOf(ctx context.Context, from records, list []hub.Conversation) []strin
 				return stopped.Err()
 			}
 			state, err := lastState(stopped, from, c.ID)
-			marks[n] = turnState(state)
+			if state != hub.TurnCompleted {
+				marks[n] = stateWord(state)
+			}
 			return err
 		})
 	}
@@ -168,23 +170,6 @@ func lastState(ctx context.Context, from records, conversation string) (hub.Turn
 		t, err = from.Turn(ctx, t.Tries.Of)
 	}
 	return t.State, err
-}
-
-// turnState says in a word how a turn is that has no answer, "" of the others.
-func turnState(s hub.TurnState) string {
-	switch s {
-	case hub.TurnFailed:
-		return lang.Text("failed")
-	case hub.TurnCanceled:
-		return lang.Text("stopped")
-	case hub.TurnLost:
-		return lang.Text("lost")
-	case hub.TurnRunning:
-		return lang.Text("running")
-	case hub.TurnWaiting:
-		return lang.Text("waiting")
-	}
-	return ""
 }
 
 // filter says which conversations are wanted.

@@ -186,6 +186,26 @@ func progressText(p install.Progress) string {
 	return text
 }
 
+// announcedDownload is how large a download is, in bytes, of which a line that stays says so when it begins.
+const announcedDownload = 100_000_000
+
+// announcement remembers whether such a line was shown of the installation that is under way. The zero value is ready.
+type announcement bool
+
+// announce returns the line, once an installation, or "". p is nil when the installation is over.
+func (a *announcement) announce(p *install.Progress) string {
+	switch {
+	case p == nil:
+		*a = false
+	case !bool(*a) && p.Phase == "download" && p.Total > announcedDownload:
+		*a = true
+		begun := *p
+		begun.Received = 0
+		return progressText(begun)
+	}
+	return ""
+}
+
 func notNone[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -164,6 +164,36 @@ func TestProgressOnATerminal(t *testing.T) {
 	y.Shows("installed cowsay 6.1 (0.4 s)", "half a line", "installed cowsay 6.1 (0.4 s)", "|")
 }
 
+// TestLargeDownloadsAreAnnounced wants one line that stays of a download of more than 100 MB, on a terminal and in a pipe, with its size and before it ends.
+func TestLargeDownloadsAreAnnounced(t *testing.T) {
+	t.Parallel()
+	events := []kernel.Event{
+		progress("resolve", 0, 0), progress("download", 0, 800e6), progress("download", 400e6, 800e6), progress("unpack", 800e6, 800e6), installed(cowsay()),
+		progress("download", 0, 64e6), installed(cowsay()), progress("download", 5, 900e6), installed(cowsay()), ok(),
+	}
+	const done = "installed cowsay 6.1 (0.4 s)\n"
+	want := "downloading torch 2.9.0, 800 MB\n" + done + done + "downloading torch 2.9.0, 900 MB\n" + done
+	if r := run(t, &scripted{events: events}, nil, "run", "-c", "x"); r.err != want {
+		t.Errorf("stderr:\n%s\nwant:\n%s", r.err, want)
+	}
+	if r := run(t, &scripted{events: events}, nil, "run", "-q", "-c", "x"); r.err != "" {
+		t.Errorf("with -q stderr:\n%s", r.err)
+	}
+	y := terminaltest.New(t, 60, 12)
+	run(t, &scripted{events: events}, func(_ string, p *cli.Program) { p.Err = y.Device }, "run", "-c", "x")
+	y.Shows(append(strings.Split(strings.TrimSpace(want), "\n"), "|")...)
+	s := &scripted{events: events}
+	r := run(t, s, func(dir string, p *cli.Program) {
+		p.NewModel = func(choose.Choice) (model.Model, error) {
+			return model.NewReplay("replay", strings.NewReader(recording), 0)
+		}
+		_ = os.WriteFile(filepath.Join(dir, "r"), nil, 0o600)
+	}, "ask", "--model", "replay:$DIR/r", "what is it?")
+	if strings.Count(r.err, "[downloading torch 2.9.0, 800 MB]\n") != 1 {
+		t.Errorf("asking, stderr:\n%s", r.err)
+	}
+}
+
 func TestInstallFlags(t *testing.T) {
 	t.Parallel()
 	for flag, want := range map[string][3]bool{"--quiet": {true, false, false}, "--no-install": {false, false, false}, "--offline": {true, true, false}, "--allow-build": {true, false, true}} {

@@ -36,6 +36,7 @@ type narrator struct {
 	outBytes int
 	prefixed bool
 	told     told // of the present execution
+	large    announcement
 }
 
 type block int
@@ -265,6 +266,9 @@ func (n *narrator) output(e kernel.Event) {
 }
 
 func (n *narrator) install(e kernel.Install) {
+	if line := n.large.announce(e.Progress); line != "" {
+		n.note(line)
+	}
 	if e.Progress != nil {
 		if !n.column {
 			n.live.Progress(progressText(*e.Progress))

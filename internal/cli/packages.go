@@ -120,7 +120,13 @@ func (f deskFlags) change(ctx context.Context, p *Program, work deskWork) error 
 	if !f.Quiet && !f.JSON {
 		live = p.live
 	}
-	provision, err := work(ctx, d, func(step install.Progress) { live.Progress(progressText(step)) })
+	var large announcement
+	provision, err := work(ctx, d, func(step install.Progress) {
+		if line := large.announce(&step); line != "" && !f.Quiet && !f.JSON {
+			fmt.Fprintln(p.Err, line)
+		}
+		live.Progress(progressText(step))
+	})
 	live.Over()
 	if err == nil {
 		err = refusals(provision)

@@ -116,7 +116,7 @@ func (l localPast) Turns(ctx context.Context, conversation string) ([]hub.Turn, 
 
 // NewestTurn implements records.
 func (l localPast) NewestTurn(ctx context.Context, conversation string) (hub.Turn, bool, error) {
-	turns, err := l.Hub.NewestTurns(ctx, auth.Local(), conversation, hub.Page{Limit: 1})
+	turns, err := l.Hub.Turns(ctx, auth.Local(), conversation, hub.Page{Limit: 1})
 	if err != nil || len(turns.Items) == 0 {
 		return hub.Turn{}, false, err
 	}

@@ -40,6 +40,7 @@ type runView struct {
 	broken bool  // standard output is closed, or
 	failed error // cannot be written
 	told   told
+	large  announcement
 	column bool // the code's output ended within a line
 	whole  bool // tracebacks are shown with all frames: of a program, as python prints them, and for %tb
 }
@@ -139,7 +140,7 @@ func (v *runView) event(e kernel.Event) error {
 
 func (v *runView) show(e kernel.Event) error {
 	if e, ok := e.(kernel.Install); ok {
-		v.pip.note(e)
+		v.pip.recordInstall(e)
 		v.install(e)
 		return nil
 	}
@@ -189,13 +190,17 @@ func (v *runView) streamRests() error {
 	if v.broken {
 		return nil
 	}
-	return errors.Join(v.stream("stdout", v.pip.rest("stdout")), v.stream("stderr", v.pip.rest("stderr")))
+	return errors.Join(v.stream("stdout", v.pip.takeHeld("stdout")), v.stream("stderr", v.pip.takeHeld("stderr")))
 }
 
 // install tells of packages on standard error, where they are told apart from what the code says.
 func (v *runView) install(e kernel.Install) {
 	if v.json {
 		return
+	}
+	if line := v.large.announce(e.Progress); line != "" && !v.quiet {
+		v.endLine()
+		fmt.Fprintln(v.p.Err, line)
 	}
 	if e.Progress != nil {
 		if !v.quiet && !v.column {
@@ -206,10 +211,7 @@ func (v *runView) install(e kernel.Install) {
 	v.live.Over()
 	v.await()
 	t := taleOf(e)
-	if v.column && v.live != nil {
-		fmt.Fprintln(v.p.Err)
-		v.column = false
-	}
+	v.endLine()
 	if t.installed != "" && !v.quiet {
 		fmt.Fprintln(v.p.Err, lang.Text(t.installed))
 	}
@@ -220,6 +222,14 @@ func (v *runView) install(e kernel.Install) {
 	}
 	for _, trouble := range v.told.news(t.troubles) {
 		fmt.Fprintln(v.p.Err, "cove: "+lang.Text(trouble))
+	}
+}
+
+// endLine ends the line of the code's output on a terminal, before something else is written.
+func (v *runView) endLine() {
+	if v.column && v.live != nil {
+		fmt.Fprintln(v.p.Err)
+		v.column = false
 	}
 }
 

@@ -48,8 +48,8 @@ func pipOutputOf(code string) *pipOutput {
 	return &pipOutput{installed: map[string]bool{}, held: map[string]string{}, within: map[string]bool{}}
 }
 
-// note remembers what was said of packages.
-func (o *pipOutput) note(e kernel.Install) {
+// recordInstall remembers what was said of packages.
+func (o *pipOutput) recordInstall(e kernel.Install) {
 	if o == nil {
 		return
 	}
@@ -83,8 +83,8 @@ func (o *pipOutput) shown(stream string, data []byte) []byte {
 	return shown
 }
 
-// rest is what was held back of a stream, where pip did not say it.
-func (o *pipOutput) rest(stream string) []byte {
+// takeHeld returns what was held back of a stream, where pip did not say it, and holds it no more.
+func (o *pipOutput) takeHeld(stream string) []byte {
 	if o == nil || o.held[stream] == "" {
 		return nil
 	}

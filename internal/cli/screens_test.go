@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"cove/internal/cli"
 	"cove/internal/kernel"
@@ -65,13 +66,32 @@ func TestScreens(t *testing.T) {
 	}
 }
 
-// TestScreensInChinese runs TestScreens in Chinese.
+// TestConfigFilesSpeak wants all comments of a config file in the language of the process.
+func TestConfigFilesSpeak(t *testing.T) {
+	t.Parallel()
+	chinese, r := os.Getenv(spokenVariable) != "", run(t, &scripted{}, nil, "config")
+	comments := 0
+	for line := range strings.Lines(r.out) {
+		text, comment := strings.CutPrefix(line, "# ")
+		if !comment {
+			continue
+		}
+		if comments++; strings.ContainsFunc(text, func(c rune) bool { return unicode.Is(unicode.Han, c) }) != chinese {
+			t.Errorf("it says %q", text)
+		}
+	}
+	if comments < 200 {
+		t.Errorf("there are %d comments, exit code %d", comments, r.code)
+	}
+}
+
+// TestScreensInChinese runs TestScreens and TestConfigFilesSpeak in Chinese.
 func TestScreensInChinese(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(spokenVariable) != "" {
 		return // is it already
 	}
-	args := []string{"-test.run=^TestScreens$", "-test.v"}
+	args := []string{"-test.run=^(TestScreens|TestConfigFilesSpeak)$", "-test.v"}
 	if *updateScreens {
 		args = append(args, "-update")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cove/internal/config"
+	"cove/internal/hub"
 	"cove/internal/lang"
 	"cove/internal/named"
 	"cove/internal/problem"
@@ -177,7 +178,7 @@ func (c *sessionLs) run(ctx context.Context, p *Program) (int, error) {
 		}
 		rows := make([][]string, 0, len(all))
 		for _, s := range all {
-			rows = append(rows, []string{oneLine(cmp.Or(s.Name, s.ID)), sessionState(s.State), dateTime(s.Used), s.size(), fmt.Sprint(s.Executions), oneLine(s.python())})
+			rows = append(rows, []string{oneLine(cmp.Or(s.Name, s.ID)), stateWord(s.State), dateTime(s.Used), s.size(), fmt.Sprint(s.Executions), oneLine(s.python())})
 		}
 		if err := p.table([]string{"NAME", "STATE", "LAST USED", "SIZE", "EXECUTIONS", "PYTHON"}, 0, rows); err != nil {
 			return err
@@ -199,19 +200,25 @@ func (s sessionView) size() string {
 	return humanSize(s.Disk)
 }
 
-// sessionState is the word for a state of a session.
-func sessionState(s named.State) string {
-	switch s {
-	case named.New:
+// stateWord is the word for a state of a session or of a turn.
+func stateWord[S ~string](s S) string {
+	switch string(s) {
+	case string(named.New):
 		return lang.Text("new")
-	case named.Running:
+	case string(named.Running): // hub.TurnRunning too
 		return lang.Text("running")
-	case named.Paused:
+	case string(named.Paused):
 		return lang.Text("paused")
-	case named.Lost:
+	case string(named.Lost): // hub.TurnLost too
 		return lang.Text("lost")
-	case named.Broken:
+	case string(named.Broken):
 		return lang.Text("broken")
+	case string(hub.TurnWaiting):
+		return lang.Text("waiting")
+	case string(hub.TurnFailed):
+		return lang.Text("failed")
+	case string(hub.TurnCanceled):
+		return lang.Text("stopped")
 	}
 	return string(s)
 }

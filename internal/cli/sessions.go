@@ -102,7 +102,7 @@ func (l localSessions) Own(context.Context) ([]string, error) {
 
 // details is what people are shown of a session.
 func details(s named.Info) [][2]string {
-	rows := [][2]string{{"name", s.Name}, {"state", sessionState(s.State)}}
+	rows := [][2]string{{"name", s.Name}, {"state", stateWord(s.State)}}
 	add := func(name, value string) {
 		if value != "" {
 			rows = append(rows, [2]string{name, value})

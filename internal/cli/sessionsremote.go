@@ -264,6 +264,9 @@ func (s sessionView) onServer() [][2]string {
 	if n := s.server.Network; n != nil {
 		add("connects to", strings.Join(n.Allow, ", "))
 	}
+	if from := s.server.ForkedFrom; from != "" {
+		add("forked from", from)
+	}
 	if b := s.server.Rollback; b != nil {
 		add("went back", dateTime(b.At)+": "+b.Reason)
 	}

@@ -18,7 +18,7 @@ import (
 
 // oneSession is what a server says of one.
 const oneSession = `{"id":"ses_06f1k3t3y4m0v8s2k5r7w9x1z4","name":"lab","state":"active","packages":"standard","memory_bytes":2147483648,"cpus":2,"idle_seconds":900,"executions":3,` +
-	`"disk_bytes":1048576,"created_at":"2026-11-21T10:00:00Z","used_at":"2026-11-21T11:00:00Z","project":"prj_1","user":"usr_1","metadata":{}}`
+	`"disk_bytes":1048576,"created_at":"2026-11-21T10:00:00Z","used_at":"2026-11-21T11:00:00Z","project":"prj_1","user":"usr_1","metadata":{},"forked_from":"ses_06f1k3t3y4m0v8s2k5r7w9x1z3"}`
 
 // someSessions is a server with these sessions that answers anything else with its first one, and notes what was asked.
 func someSessions(t *testing.T, asked *[]string, list ...string) func(args ...string) result {
@@ -66,7 +66,7 @@ func TestSessionsOfAServer(t *testing.T) {
 	}
 	for _, name := range []string{"lab", "ses_06f1k3t3y4m0v8s2k5r7w9x1z4"} {
 		out := do("session", "show", name).out
-		for _, want := range []string{"name          lab", "state         running", "undo 1        2026-11-21", "(after 2 executions)", "kernels       main, other", "paused when   after 15m"} {
+		for _, want := range []string{"name          lab", "state         running", "undo 1        2026-11-21", "(after 2 executions)", "kernels       main, other", "paused when   after 15m", "forked from   ses_06f1k3t3y4m0v8s2k5r7w9x1z3"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("show %s lacks %q:\n%s", name, want, out)
 			}

@@ -7,19 +7,23 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"cove/internal/lang"
 )
 
-// Document writes every setting with its meaning, its variable and its present value, as a config file that
+// Document writes every setting with its meaning, in the language of the process, its variable and its present value, as a config file that
 // could be used. Secrets are said to be set, never shown.
 func (c Config) Document(w io.Writer) error {
-	state := "not there yet"
+	state := lang.Text("not there yet")
 	if c.Found {
-		state = "in use"
+		state = lang.Text("in use")
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Settings of cove. File: %s (%s).\n# Later wins: defaults, this file, the environment, the command line.\n", c.File, state)
+	comment := func(text string) { b.WriteString("# " + text + "\n") }
+	comment(lang.Sprintf("Settings of cove. File: %s (%s).", c.File, state))
+	comment(lang.Sprintf("Later wins: defaults, this file, the environment, the command line."))
 	for _, m := range c.Moved {
-		fmt.Fprintf(&b, "# The file has %s, which is %s now.\n", m.From, m.To)
+		comment(lang.Sprintf("The file has %s, which is %s now.", m.From, m.To))
 	}
 	var table []string
 	for _, f := range c.fields() {
@@ -27,14 +31,17 @@ func (c Config) Document(w io.Writer) error {
 			table = f.table
 			fmt.Fprintf(&b, "\n[%s]\n", strings.Join(table, "."))
 		}
-		key, line := f.tag.Get("toml"), f.tag.Get("toml")+" = "+literal(f.value)
-		if f.tag.Get("secret") != "" || hasPassword(f.value) {
-			line = "# " + key + " is not set"
-			if f.value.String() != "" {
-				line = "# " + key + " is set; it is not shown"
-			}
+		b.WriteString("\n")
+		comment(lang.Help(f.meaning()))
+		comment(lang.Sprintf("variable: %s", f.tag.Get("env")))
+		switch key, secret := f.tag.Get("toml"), f.tag.Get("secret") != "" || hasPassword(f.value); {
+		case secret && f.value.String() != "":
+			comment(lang.Sprintf("%s is set; it is not shown", key))
+		case secret:
+			comment(lang.Sprintf("%s is not set", key))
+		default:
+			b.WriteString(key + " = " + literal(f.value) + "\n")
 		}
-		fmt.Fprintf(&b, "\n# %s\n# variable: %s\n%s\n", f.meaning(), f.tag.Get("env"), line)
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

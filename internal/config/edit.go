@@ -12,6 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"cove/internal/lang"
 	"cove/internal/problem"
 )
 
@@ -162,7 +163,7 @@ func Template(getenv func(string) string) ([]byte, error) {
 	}
 	lines := strings.Split(b.String(), "\n")
 	at := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "[") })
-	out := []string{"# Settings of cove. What is commented out has its default; `cove config` shows what holds.", ""}
+	out := []string{"# " + lang.Sprintf("Settings of cove. What is commented out has its default; `cove config` shows what holds."), ""}
 	for _, l := range lines[max(at, 0):] {
 		if l != "" && !strings.HasPrefix(l, "#") && !strings.HasPrefix(l, "[") {
 			l = "#" + l

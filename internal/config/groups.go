@@ -118,7 +118,7 @@ type Turn struct {
 	MaxSteps     int      `toml:"max_steps" flat:"max_steps" env:"COVE_MAX_STEPS" flag:"--max-steps" unit:"executions" doc:"how often a model may run code for one question"`
 	MaxTokens    int64    `toml:"max_tokens" flat:"max_tokens" env:"COVE_MAX_TOKENS" unit:"tokens" zero:"no limit" doc:"what one question may use, in and out together"`
 	MaxTime      Duration `toml:"max_time" flat:"max_time" env:"COVE_MAX_TIME" zero:"no limit" doc:"wall clock of one question"`
-	ApprovalWait Duration `toml:"approval_wait" env:"COVE_APPROVAL_WAIT" doc:"how long a question waits for its user to say whether code may run, in conversations that ask; then it is cancelled"`
+	ApprovalWait Duration `toml:"approval_wait" env:"COVE_APPROVAL_WAIT" doc:"how long a person is waited for: to say whether a question's code may run, in conversations that ask, else the question is cancelled; to approve a call of a tool that asks, else it is refused; and to give code on a server the line that input() or getpass() asks for, else they raise EOFError"`
 	ResultsWait  Duration `toml:"results_wait" env:"COVE_RESULTS_WAIT" doc:"how long code waits for its client to bring the results of functions that the code has called; then it is stopped. Its session can be paused meanwhile"`
 	Titles       bool     `toml:"titles" env:"COVE_TITLES" doc:"the model names each conversation of the page after its first answer, by a short request of its own; otherwise the question's first words do"`
 }

@@ -109,7 +109,7 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 	}
 	req.Tools = h.overseen(who, e, n.Tools)
 	if n.Asks && req.Input == nil {
-		req.Inputs = h.answered(e)
+		req.Inputs = h.waitForInput(e)
 	}
 	work, end, err := h.begin(ctx)
 	if err != nil {

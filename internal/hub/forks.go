@@ -81,13 +81,18 @@ func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id strin
 	if err := fork.check(); err != nil {
 		return Conversation{}, err
 	}
-	var spans []span
+	var session Session
 	if n.State != StateNone {
-		if fork.Session, spans, err = h.forkSessionAt(ctx, who, branch, n.State); err != nil {
+		if session, err = h.forkSessionAt(ctx, who, branch, n.State); err != nil {
 			return Conversation{}, err
 		}
 	}
-	if err := h.o.Store.AddFork(ctx, fork, copiesOf(branch, fork, spans), largestFork); err != nil {
+	fork.Session = session.ID
+	spans, err := h.spansOf(ctx, session)
+	if err == nil {
+		err = h.o.Store.AddFork(ctx, fork, copiesOf(branch, fork, spans), largestFork)
+	}
+	if err != nil {
 		if fork.Session != "" {
 			h.spawn(func(ctx context.Context) { h.unmake(ctx, Session{ID: fork.Session, Project: who.Project}) })
 		}
@@ -129,52 +134,70 @@ func (h *Hub) branchToFork(ctx context.Context, who auth.Principal, id, turn str
 	return c, branch, nil
 }
 
-// span is what a fork has of what ran in a session: all from before until, or all of it where until is zero.
+// span is what a fork has of what ran in a session: all until a time.
 type span struct {
 	session string
 	until   time.Time
 }
 
 func (s span) has(session string, at time.Time) bool {
-	return s.session == session && (s.until.IsZero() || at.Before(s.until))
+	return s.session == session && !at.After(s.until)
 }
 
-// forkSessionAt forks the session that a branch goes on with, and returns the fork's id and what it has of which sessions; "" when the branch has no session any more.
-func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Turn, state ForkState) (string, []span, error) {
+// mostOrigins bounds how far forks of forks are followed.
+const mostOrigins = 100
+
+// spansOf returns what a fork has of which sessions: of the one that it was forked from, of that one's origin, and so on.
+func (h *Hub) spansOf(ctx context.Context, fork Session) (spans []span, err error) {
+	for o := fork.Origin; o != nil && len(spans) < mostOrigins; {
+		until := o.At
+		if n := len(spans); n > 0 && spans[n-1].until.Before(until) {
+			until = spans[n-1].until
+		}
+		spans = append(spans, span{o.Session, until})
+		row, err := h.o.Store.Session(ctx, fork.Project, o.Session)
+		if problem.Has(err, problem.SessionNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		o = row.Origin
+	}
+	return spans, nil
+}
+
+// forkSessionAt forks the session that a branch goes on with, and returns the fork; none when the branch has no session any more.
+func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Turn, state ForkState) (Session, error) {
 	last := branch[len(branch)-1]
 	session, undone := last.Session, last.UndoneTo()
-	var spans []span
 	if undone != nil {
 		session = undone.Session
-		if at := slices.IndexFunc(branch, func(t Turn) bool { return t.ID == undone.From }); at >= 0 {
-			spans = []span{{branch[at].Session, branch[at].Created}}
-		}
 	}
 	if session == "" {
-		return "", nil, nil
+		return Session{}, nil
 	}
 	row, err := h.row(ctx, who, session)
 	switch {
 	case problem.Is(err, problem.NotFound), err == nil && row.State == SessionDeleted:
 		if undone == nil {
-			return "", nil, nil
+			return Session{}, nil
 		}
-		fork, err := h.remakeUndone(ctx, who, last)
-		return fork.ID, spans, err
+		return h.remakeUndone(ctx, who, last)
 	case err != nil:
-		return "", nil, err
+		return Session{}, err
 	}
 	var point Turn
 	if state == StateThen {
 		if point, err = h.pointAfter(ctx, who, row, branch); err != nil {
-			return "", nil, err
+			return Session{}, err
 		}
 	}
 	fork, err := h.ForkSession(ctx, who, session, NewSession{Point: point.ID})
 	if problem.Has(err, problem.PointUnknown) {
 		err = errStateGone()
 	}
-	return fork.ID, append(spans, span{session, point.Created}), err
+	return fork, err
 }
 
 // pointAfter returns the turn before which a session had its state after the last turn of a branch; none where that is the present one. A problem with code point_unknown says that nothing has it: the

@@ -41,7 +41,7 @@ func TestForksOfConversations(t *testing.T) {
 	has(half.Session, "one")
 	has(fork(hub.NewFork{Turn: first.ID, State: hub.StateNow}).Session, "one two")
 
-	turns, err := l.Turns(t.Context(), who, whole.ID, hub.Page{})
+	turns, err := l.Turns(t.Context(), who, whole.ID, hub.Page{Oldest: true})
 	if err != nil || len(turns.Items) != 2 {
 		t.Fatalf("%+v %v", turns, err)
 	}
@@ -63,7 +63,7 @@ func TestForksOfConversations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if turns, err := l.Turns(t.Context(), who, again.ID, hub.Page{}); err != nil || turns.Items[1].Origin.Turn != second.ID {
+	if turns, err := l.Turns(t.Context(), who, again.ID, hub.Page{Oldest: true}); err != nil || turns.Items[1].Origin.Turn != second.ID {
 		t.Errorf("%+v %v", turns, err)
 	}
 

@@ -208,7 +208,9 @@ type Hub struct {
 	fetches  *fetches
 	changes  *changes
 	turns    turnTable
-	asking   oneEach // by conversation, of what is asked out of queues
+	calls    waitTable[tool.Word] // that wait for approval
+	inputs   waitTable[string]    // requests of code that wait for a line
+	asking   oneEach              // by conversation, of what is asked out of queues
 
 	mounted map[[2]string]bool // projects and volumes that sessions in memory had when volumes were counted last; mu guards it
 
@@ -230,10 +232,8 @@ type Hub struct {
 	freed      chan struct{}  // closed and made anew when room may have become free
 	seats      map[string]*seat
 	executions map[string]*liveExecution
-	detached   map[string]*detached         // by execution
-	asked      map[string]*waits[tool.Word] // calls of tools, by execution
-	inputs     map[string]*waits[string]    // requests for input, by execution
-	flying     map[string]int               // executions whose code has not ended, by project and by key
+	detached   map[string]*detached // by execution
+	flying     map[string]int       // executions whose code has not ended, by project and by key
 	promises   map[string]*promise
 	capacity   int // sessions in memory
 }
@@ -278,13 +278,15 @@ func New(o Options) (*Hub, error) {
 	o.Store = telling{Store: o.Store, to: heard}
 	h := &Hub{
 		o: o, changes: heard, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
-		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, asked: map[string]*waits[tool.Word]{}, inputs: map[string]*waits[string]{}, flying: map[string]int{}, promises: map[string]*promise{},
+		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, flying: map[string]int{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
 	h.ended, h.end = context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
 	h.streams = stream.New(h.ended, o.Store, stream.Options{
 		Limit: o.Limits.Stream, Now: h.now, Log: o.Log, Last: isEnd, Fenced: h.lostOwner, Observe: observe, Hold: intake.Recall,
 	})
+	h.calls = waitTable[tool.Word]{h: h, all: map[string]*waits[tool.Word]{}}
+	h.inputs = waitTable[string]{h: h, all: map[string]*waits[string]{}}
 	h.meter = newMeter(h)
 	h.sockets = newSockets()
 	h.contents = newContents(o.Contents, o.Sealer)

@@ -187,7 +187,8 @@ func (h *Hub) Drain(ctx context.Context) error {
 			d.stop(stoppedWaitingForResults())
 		}
 	}
-	h.stopAsking()
+	h.calls.stopAll()
+	h.inputs.stopAll()
 	h.log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Int("work", busy), slog.Int("sessions", sessions))
 	patient := context.WithoutCancel(ctx)
 	if h.fenced() {

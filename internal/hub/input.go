@@ -25,54 +25,49 @@ type InputReply struct {
 
 // inputPatience is how long an execution still waits for people.
 type inputPatience struct {
-	mu    sync.Mutex
-	spent time.Duration
-	alone bool // nobody answered in time
+	mu      sync.Mutex
+	spent   time.Duration
+	expired bool // nobody answered a request in time
 }
 
-// errAlone is why code is not waited for any more.
-var errAlone = errors.New("nobody is there to answer")
+// errUnattended is why a request does not wait at all.
+var errUnattended = errors.New("nobody is there to answer")
 
 // left is how long one request may wait.
 func (p *inputPatience) left(most time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.alone {
+	if p.expired {
 		return 0
 	}
 	return min(most, kernel.InputPatience-p.spent)
 }
 
-// note takes note of a request that waited for so long.
-func (p *inputPatience) note(waited time.Duration, err error) {
+// subtract takes the time that a request waited off the patience. err is how the wait ended.
+func (p *inputPatience) subtract(waited time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spent += waited
-	p.alone = p.alone || errors.Is(err, errSaidLate)
+	p.expired = p.expired || errors.Is(err, errSaidLate)
 }
 
-// answered has an execution's requests for input wait for AnswerInput. After one that nobody answered in time, none waits any more.
-func (h *Hub) answered(e Execution) *kernel.Inputs {
-	a, p := newWaits[string](h, e), &inputPatience{}
+// waitForInput has an execution's requests for input wait for AnswerInput. After one that nobody answered in time, none waits any more.
+func (h *Hub) waitForInput(e Execution) *kernel.Inputs {
+	a, p := h.inputs.newWaits(e), &inputPatience{}
 	return &kernel.Inputs{
-		Asking: func(number int) {
-			a.add(number)
-			h.mu.Lock()
-			h.inputs[e.ID] = a
-			h.mu.Unlock()
-		},
+		Asking: a.add,
 		Answer: func(ctx context.Context, number int) (string, error) {
 			patience := p.left(h.o.Limits.Approval)
 			if patience <= 0 {
 				if _, mine := a.claim(number); mine {
-					a.over(number)
-					return "", errAlone
+					a.remove(number)
+					return "", errUnattended
 				}
 				patience = h.o.Limits.Approval // somebody has just answered
 			}
 			began := time.Now()
 			text, err := a.await(ctx, number, patience)
-			p.note(time.Since(began), err)
+			p.subtract(time.Since(began), err)
 			return text, err
 		},
 	}
@@ -93,37 +88,19 @@ func (h *Hub) AnswerInput(ctx context.Context, who auth.Principal, execution str
 }
 
 func (h *Hub) answerInput(ctx context.Context, who auth.Principal, execution string, number int, r InputReply) (Execution, error) {
-	err := who.Require(auth.SessionsExecute)
-	if err == nil {
-		err = r.check()
-	}
-	if err != nil {
+	if err := who.Require(auth.SessionsExecute); err != nil {
 		return Execution{}, err
 	}
-	e, err := h.o.Store.Execution(ctx, who.Project, execution)
-	if err != nil {
+	if err := r.check(); err != nil {
 		return Execution{}, err
 	}
-	h.mu.Lock()
-	a := h.inputs[execution]
-	h.mu.Unlock()
-	if a != nil && a.project == who.Project {
-		if said, ok := a.claim(number); ok {
-			s := saidTo[string]{word: r.Text}
-			if r.End {
-				s.none = errInputEnded
-			}
-			said <- s
-			return e, nil
-		}
+	s := saidTo[string]{word: r.Text}
+	if r.End {
+		s.none = errInputEnded
 	}
-	if !e.State.Final() {
-		if err := h.runsElsewhere(ctx, problem.ExecutionElsewhere, "execution", e.Owner); err != nil {
-			return Execution{}, err
-		}
-	}
-	return Execution{}, problem.New(problem.InputNotWaiting, fmt.Sprintf("request %d of the execution for input waits for no answer", number)).
+	late := problem.New(problem.InputNotWaiting, fmt.Sprintf("request %d of the execution for input waits for no answer", number)).
 		WithHint("it was answered before, or the code has ended: look at the execution's events")
+	return h.inputs.say(ctx, who, execution, number, s, late)
 }
 
 func (r InputReply) check() error {

@@ -114,6 +114,13 @@ func TestUndosLeaveNothing(t *testing.T) {
 	if _, err := l.ChangeSession(t.Context(), who, named, hub.SessionChange{Name: &precious}); err != nil {
 		t.Fatal(err)
 	}
+	c, err := l.Conversation(t.Context(), who, first.Conversation)
+	if err == nil {
+		_, err = l.ChangeSession(t.Context(), who, named, hub.SessionChange{Name: &c.Title}) // somebody chose it, even if it is the one that it had
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	redo()
 	kept := undo(second.ID)
 	talker := who
@@ -223,6 +230,59 @@ func TestForksAfterAnUndo(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(second.ID, hub.StateThen, "[one]")
+}
+
+// TestRerunsInForksOfForks has a copy of a conversation know what ran again in the session from which its own was forked, and in that one's origin, as far as it has that.
+func TestRerunsInForksOfForks(t *testing.T) {
+	t.Parallel()
+	l, _, who := newTalk(t, calls(python("c1", "remember one")), words("First."), words("Second."), words("Third."))
+	first := l.ask(who, hub.NewTurn{Input: input("Go on"), Source: "test"})
+	note := func(code string) {
+		t.Helper()
+		l.run(who, first.Session, code)
+		all, err := l.Executions(t.Context(), who, hub.ExecutionFilter{Session: first.Session}, hub.Page{Limit: 1})
+		if err == nil {
+			_, err = l.NoteRerun(t.Context(), who, first.ID, 1, all.Items[0].ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	fork := func(of string) hub.Session {
+		t.Helper()
+		s, err := l.ForkSession(t.Context(), who, of, hub.NewSession{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Origin == nil || s.Origin.Session != of || s.Origin.At.IsZero() || s.Origin.Undo {
+			t.Errorf("the fork is of %+v", s.Origin)
+		}
+		return s
+	}
+	marks := func(turn hub.Turn) int {
+		t.Helper()
+		c, err := l.ForkConversation(t.Context(), who, turn.Conversation, hub.NewFork{Turn: turn.ID, State: hub.StateNow})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := l.Turns(t.Context(), who, c.ID, hub.Page{Oldest: true})
+		if err != nil || len(all.Items) != 2 {
+			t.Fatalf("%+v %v", all.Items, err)
+		}
+		if all.Items[0].Marks == nil {
+			return 0
+		}
+		return len(all.Items[0].Marks.Reruns)
+	}
+	before := fork(first.Session)
+	note("remember two")
+	after := fork(fork(first.Session).ID)
+	if got := marks(l.ask(who, hub.NewTurn{Parent: first.ID, Session: after.ID, Input: input("Go on"), Source: "test"})); got != 1 {
+		t.Errorf("the copy with a fork of a fork has %d marks", got)
+	}
+	if got := marks(l.ask(who, hub.NewTurn{Parent: first.ID, Session: before.ID, Input: input("Go on"), Source: "test"})); got != 0 {
+		t.Errorf("the copy with a fork from before has %d marks", got)
+	}
 }
 
 // TestStepsThatRanAgain marks the answers that were written before a step of theirs, or one above, ran again.

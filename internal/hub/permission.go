@@ -16,14 +16,9 @@ func (h *Hub) overseen(who auth.Principal, e Execution, tools *kernel.Tools) *ke
 	if tools == nil || !tools.Set.AsksAny() {
 		return h.audited(who, e, tools)
 	}
-	a := newWaits[tool.Word](h, e)
+	a := h.calls.newWaits(e)
 	out := *tools
-	out.Asking = func(number int) {
-		a.add(number)
-		h.mu.Lock()
-		h.asked[e.ID] = a
-		h.mu.Unlock()
-	}
+	out.Asking = a.add
 	out.Patience = max(out.Patience, h.o.Limits.Approval+kernel.ToolPatience)
 	out.Call = tool.Asking(tools.Set, h.wordAbout(a), tools.Call)
 	return h.audited(who, e, &out)
@@ -68,24 +63,7 @@ func (h *Hub) approveCall(ctx context.Context, who auth.Principal, execution str
 	case len(w.Note) > longestNote:
 		return Execution{}, problem.New(problem.InvalidRequest, "the note has more than 4 KiB")
 	}
-	e, err := h.o.Store.Execution(ctx, who.Project, execution)
-	if err != nil {
-		return Execution{}, err
-	}
-	h.mu.Lock()
-	a := h.asked[execution]
-	h.mu.Unlock()
-	if a != nil && a.project == who.Project {
-		if word, ok := a.claim(number); ok {
-			word <- saidTo[tool.Word]{word: w}
-			return e, nil
-		}
-	}
-	if !e.State.Final() {
-		if err := h.runsElsewhere(ctx, problem.ExecutionElsewhere, "execution", e.Owner); err != nil {
-			return Execution{}, err
-		}
-	}
-	return Execution{}, problem.New(problem.CallNotWaiting, fmt.Sprintf("call %d of the execution waits for nobody's word", number)).
+	late := problem.New(problem.CallNotWaiting, fmt.Sprintf("call %d of the execution waits for nobody's word", number)).
 		WithHint("it was decided before, or the code has ended: look at the execution's events")
+	return h.calls.say(ctx, who, execution, number, saidTo[tool.Word]{word: w}, late)
 }

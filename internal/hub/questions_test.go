@@ -69,7 +69,7 @@ func (l *life) answers(who auth.Principal, conversation string, n int) string {
 	l.t.Helper()
 	var out []string
 	synced(l.t, func() bool {
-		all, err := l.Turns(l.t.Context(), who, conversation, hub.Page{Limit: 100})
+		all, err := l.Turns(l.t.Context(), who, conversation, hub.Page{Limit: 100, Oldest: true})
 		if err != nil {
 			l.t.Fatal(err)
 		}
@@ -138,7 +138,7 @@ func TestAQueueIsAskedInItsOrder(t *testing.T) {
 	if got := v.asked(3); !strings.Contains(got, "second|Two.|third") {
 		t.Errorf("the last one goes on from %s", got)
 	}
-	all, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{})
+	all, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{Oldest: true})
 	if err != nil || all.Items[2].Session != turn.Session || all.Items[2].Parent != all.Items[1].ID || all.Items[1].User != who.User || all.Items[1].Key != who.Key {
 		t.Errorf("%+v, %v", all.Items, err)
 	}
@@ -304,7 +304,7 @@ func TestAQuestionIsAskedWithTheRightsOfNow(t *testing.T) {
 			if got := l.answers(who, turn.Conversation, 3); got != "one completed, two completed, three completed" {
 				t.Errorf("asked were %s", got)
 			}
-			all, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{})
+			all, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{Oldest: true})
 			if err != nil || all.Items[1].User != other.User || all.Items[2].User != who.User {
 				t.Errorf("who asked: %+v, %v", all.Items, err)
 			}
@@ -542,7 +542,7 @@ func TestNoQuestionIsLostOrAskedTwice(t *testing.T) {
 	seen := map[string]int{}
 	synced(t, func() bool {
 		l.AskDue(t.Context())
-		turns, err := l.Turns(t.Context(), who, first.Conversation, hub.Page{Limit: 100})
+		turns, err := l.Turns(t.Context(), who, first.Conversation, hub.Page{Oldest: true, Limit: 100})
 		if err != nil {
 			return false
 		}

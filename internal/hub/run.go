@@ -175,11 +175,11 @@ func (h *Hub) exit(t *liveExecution) {
 	t.stop(nil)
 	t.left.Store(true)
 	h.rest(t)
+	h.calls.dropExecution(t.id)
+	h.inputs.dropExecution(t.id)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.executions, t.id)
-	delete(h.asked, t.id)
-	delete(h.inputs, t.id)
 	if s := h.seats[t.session]; s != nil { // none, if code that waited was stopped while its session was not in memory
 		s.leave(t)
 	}

@@ -61,6 +61,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	}
 	row := h.newRow(who, n)
 	row.State, row.Executions, row.Owner, row.System, row.Volumes, row.Image = SessionPaused, source.Executions, "", source.System, source.Volumes, source.Image
+	row.Origin = &SessionOrigin{Session: id, Undo: n.undo}
 	err = row.check(h.o.Base.Packages)
 	if row.Network == source.Network {
 		row.Secrets = source.Secrets
@@ -118,6 +119,9 @@ func (h *Hub) copySession(ctx context.Context, from, point string, row *Session)
 		return err
 	}
 	row.Rollback, row.Saved, row.Executions = origin.Rollback, info.Head.Saved, info.Head.Executions // the fork never had what its origin lost
+	if row.Origin.At = h.now().UTC(); point != "" {
+		row.Origin.At = info.Head.Saved.UTC()
+	}
 	if info.Head.Snapshot != "" {
 		row.Disk = info.Disk
 	}

@@ -35,6 +35,8 @@ type NewSession struct {
 	Root     bool          // its programs may run as root and change the system; a fork is as its origin
 	Image    string        // reference of an OCI image of a registry; "": the server's own system; a fork is as its origin
 	Point    string        // a fork goes on from this point of its origin, or from before this turn; "": from the present state
+
+	undo bool // UndoTurns makes the fork
 }
 
 // CreateSession makes a session that is ready for code. Needs auth.SessionsWrite. Problems: session_invalid, too_many_sessions, quota_sessions,
@@ -325,6 +327,9 @@ func (c SessionChange) apply(s *Session, now time.Time, own string) error {
 	}
 	if c.Metadata != nil {
 		s.Metadata = maps.Clone(c.Metadata)
+	}
+	if s.Origin != nil && (c.Name != nil || c.Metadata != nil) {
+		s.Origin.Undo = false
 	}
 	if c.Network != nil {
 		if err := s.keepSecrets(c.Network); err != nil {

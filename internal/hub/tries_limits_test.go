@@ -109,7 +109,7 @@ func TestTriesOfAChangedQuestion(t *testing.T) {
 	who := people.let(someone(auth.LocalProject))
 	turn := l.begin(who, hub.NewTurn{Input: input("What is the total?"), Source: "test", Tries: &hub.Tries{Number: 2, Models: []string{"one", "two"}}})
 	synced(t, func() bool {
-		turns, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{})
+		turns, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{Oldest: true})
 		return err == nil && slices.ContainsFunc(turns.Items, func(one hub.Turn) bool { return one.IsTry() && one.Tries.Saved })
 	})
 	n := l.killedWith(serve(choir{"": {t: t}, "one": {t: t, lines: tried("remember mean", "It is 7.")}, "two": {t: t, lines: tried("remember mean", "It is 7.")}}))
@@ -123,7 +123,7 @@ func TestTriesOfAChangedQuestion(t *testing.T) {
 	}
 	n.AskDue(t.Context())
 	synced(t, func() bool {
-		turns, err := n.Turns(t.Context(), who, turn.Conversation, hub.Page{})
+		turns, err := n.Turns(t.Context(), who, turn.Conversation, hub.Page{Oldest: true})
 		return err == nil && slices.ContainsFunc(turns.Items, func(one hub.Turn) bool {
 			return !one.IsTry() && one.State == hub.TurnCompleted && strings.Contains(one.Answer, "7") && one.Tries.Agree == 2
 		})

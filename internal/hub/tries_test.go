@@ -86,7 +86,7 @@ func TestTries(t *testing.T) {
 	if said := strings.Join(notices(events), "\n"); !strings.Contains(said, "2 answered the same") {
 		t.Errorf("the notices are %q", said)
 	}
-	turns, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{})
+	turns, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{Oldest: true})
 	if err != nil || len(turns.Items) != 5 {
 		t.Fatalf("%+v, %v", turns.Items, err)
 	}
@@ -118,7 +118,7 @@ func TestTries(t *testing.T) {
 		t.Fatal(err)
 	}
 	synced(t, func() bool { // its tries go with it
-		left, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{})
+		left, err := l.Turns(t.Context(), who, turn.Conversation, hub.Page{Oldest: true})
 		return err == nil && len(left.Items) == 2
 	})
 }
@@ -205,7 +205,7 @@ func TestTriesOutliveTheirServer(t *testing.T) {
 	l.queue(who, first.Conversation, "Go on")
 	var forks []string
 	synced(t, func() bool {
-		turns, err := l.Turns(t.Context(), who, first.Conversation, hub.Page{})
+		turns, err := l.Turns(t.Context(), who, first.Conversation, hub.Page{Oldest: true})
 		forks = nil
 		saved := false
 		for _, one := range turns.Items {

@@ -100,19 +100,8 @@ func (h *Hub) turn(ctx context.Context, project, id string) (Turn, error) {
 	return h.o.Store.Turn(ctx, project, id)
 }
 
-// Turns lists the turns of a conversation, all branches, the oldest first. Needs auth.ConversationsRead.
+// Turns lists the turns of a conversation, all branches. Needs auth.ConversationsRead.
 func (h *Hub) Turns(ctx context.Context, who auth.Principal, conversation string, p Page) (Listing[Turn], error) {
-	p.Oldest = true
-	return h.listTurns(ctx, who, conversation, p)
-}
-
-// NewestTurns is Turns with the newest first.
-func (h *Hub) NewestTurns(ctx context.Context, who auth.Principal, conversation string, p Page) (Listing[Turn], error) {
-	p.Oldest = false
-	return h.listTurns(ctx, who, conversation, p)
-}
-
-func (h *Hub) listTurns(ctx context.Context, who auth.Principal, conversation string, p Page) (Listing[Turn], error) {
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return Listing[Turn]{}, err
 	}

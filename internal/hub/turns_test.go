@@ -210,7 +210,7 @@ func TestAConversation(t *testing.T) {
 	if err != nil || len(line) != 2 || line[0].ID != first.ID {
 		t.Errorf("%+v %v", line, err)
 	}
-	all, err := l.Turns(t.Context(), who, first.Conversation, hub.Page{})
+	all, err := l.Turns(t.Context(), who, first.Conversation, hub.Page{Oldest: true})
 	if err != nil || len(all.Items) != 3 || all.Items[0].ID != first.ID {
 		t.Errorf("%+v %v", all, err)
 	}
@@ -477,7 +477,7 @@ func TestOthersHearNothing(t *testing.T) {
 	}
 	for name, call := range map[string]func() error{
 		"conversation": func() error { _, err := l.Conversation(ctx, other, turn.Conversation); return err },
-		"turns":        func() error { _, err := l.Turns(ctx, other, turn.Conversation, hub.Page{}); return err },
+		"turns":        func() error { _, err := l.Turns(ctx, other, turn.Conversation, hub.Page{Oldest: true}); return err },
 		"change": func() error {
 			_, err := l.ChangeConversation(ctx, other, turn.Conversation, hub.ConversationChange{})
 			return err

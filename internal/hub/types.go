@@ -48,16 +48,24 @@ type Session struct {
 	Image      *SessionImage // that it begins from; nil: the server's own system
 	System     int64         // bytes that its root may change outside of the workspace; 0: it has no root
 	Executions int
-	Disk       int64     // bytes of its snapshot; 0 while none exists
-	Saved      time.Time // of its snapshot; zero while none exists
-	Network    *Network  // where its programs may connect to; nil: nowhere
-	Secrets    *Secrets  // for Network.Credentials
-	Rollback   *Rollback // what it lost, until a client acknowledges that; nil: nothing
-	Home       string    // on whose disk it is; see package owner. "": from before there were homes, or restored from a backup
+	Disk       int64          // bytes of its snapshot; 0 while none exists
+	Saved      time.Time      // of its snapshot; zero while none exists
+	Network    *Network       // where its programs may connect to; nil: nowhere
+	Secrets    *Secrets       // for Network.Credentials
+	Rollback   *Rollback      // what it lost, until a client acknowledges that; nil: nothing
+	Origin     *SessionOrigin // of a fork; nil: it began empty, or was forked by a version that did not keep it
+	Home       string         // on whose disk it is; see package owner. "": from before there were homes, or restored from a backup
 	// Owner is the process that has the session in memory, or that died with it and whose loss the home has not settled yet; "": none.
 	Owner string
 
 	Uses []SessionUse // only where they were asked for: no row has them
+}
+
+// SessionOrigin says which session a fork goes on from.
+type SessionOrigin struct {
+	Session string    `json:"session"`
+	At      time.Time `json:"at,omitzero"`    // the fork has what ran there until then; zero: nothing
+	Undo    bool      `json:"undo,omitempty"` // UndoTurns made the fork, and nobody has named it since
 }
 
 // SessionImage is the OCI image that a session begins from.

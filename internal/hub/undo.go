@@ -63,7 +63,7 @@ func (h *Hub) forkBefore(ctx context.Context, who auth.Principal, first Turn) (S
 	if err != nil {
 		return Session{}, err
 	}
-	fork, err := h.ForkSession(ctx, who, first.Session, NewSession{Point: first.ID, Name: c.Title}) // a list of sessions finds no other name for it
+	fork, err := h.ForkSession(ctx, who, first.Session, NewSession{Point: first.ID, Name: c.Title, undo: true}) // a list of sessions finds no other name for it
 	if err != nil {
 		return Session{}, err
 	}
@@ -77,11 +77,7 @@ func (h *Hub) forkBefore(ctx context.Context, who auth.Principal, first Turn) (S
 // isUnused says whether a session that undoing turns made is there and as it was made: no code ran in it, no turn is for it, and nobody has named it.
 func (h *Hub) isUnused(ctx context.Context, marked Turn, session string) bool {
 	row, err := h.o.Store.Session(ctx, marked.Project, session)
-	if err != nil || row.State != SessionPaused || !row.Used.Equal(row.Created) || len(row.Metadata) > 0 {
-		return false
-	}
-	c, err := h.o.Store.Conversation(ctx, marked.Project, marked.Conversation)
-	if err != nil || row.Name != c.Title {
+	if err != nil || row.State != SessionPaused || row.Origin == nil || !row.Origin.Undo || !row.Used.Equal(row.Created) {
 		return false
 	}
 	ran, err := h.o.Store.Executions(ctx, marked.Project, ExecutionFilter{Session: session}, Page{Limit: 1})

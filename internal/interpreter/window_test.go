@@ -3,41 +3,31 @@ package interpreter_test
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"testing"
 
 	"cove/internal/interpreter"
 	"cove/internal/kernel"
 	"cove/internal/model"
+	"cove/internal/model/modeltest"
 	"cove/internal/workspace"
 )
 
-// piece is what a small model's tokenizer makes tokens of: words by four letters, digits and signs one by one, and letters of other scripts one by one.
-var piece = regexp.MustCompile(`[A-Za-z]{1,4}|[^A-Za-z ]`)
-
-func tokensOf(texts ...string) (sum int) {
-	for _, text := range texts {
-		sum += len(piece.FindAllString(text, -1))
-	}
-	return sum
-}
-
 func tokensOfRequest(req model.Request) int {
-	sum := tokensOf(req.System)
+	sum := modeltest.Tokens(req.System)
 	for _, tool := range req.Tools {
-		sum += tokensOf(tool.Name, tool.Description, string(tool.Schema))
+		sum += modeltest.Tokens(tool.Name, tool.Description, string(tool.Schema))
 	}
 	for _, m := range req.Messages {
-		sum += 4 // what stands around a message
+		sum += modeltest.MessageTokens
 		for _, c := range m.Content {
 			switch c := c.(type) {
 			case model.Text:
-				sum += tokensOf(c.Text)
+				sum += modeltest.Tokens(c.Text)
 			case model.ToolCall:
-				sum += tokensOf(c.ID, c.Name, c.Arguments)
+				sum += modeltest.Tokens(c.ID, c.Name, c.Arguments)
 			case model.ToolResult:
-				sum += tokensOf(c.CallID, c.Text)
+				sum += modeltest.Tokens(c.CallID, c.Text)
 			}
 		}
 	}

@@ -53,7 +53,7 @@ func (x *execution) ask(s spoken) error {
 	if x.inputs.asking >= mostAsking {
 		return fmt.Errorf("it asked for input %d times without waiting for an answer", mostAsking)
 	}
-	x.stopClock()
+	x.pauseClock()
 	x.inputs.asking++
 	x.inputs.made++
 	a := answer{number: x.inputs.made, theirs: s.Number, password: s.Password}
@@ -83,7 +83,7 @@ func (x *execution) ask(s spoken) error {
 // hand gives an answer to the code.
 func (x *execution) hand(a answer) {
 	x.inputs.asking--
-	x.startClock()
+	x.resumeClock()
 	reply := map[string]any{"type": "input_reply", "id": x.id}
 	if a.theirs != 0 {
 		reply["number"] = a.theirs

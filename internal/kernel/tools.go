@@ -199,7 +199,7 @@ func (x *execution) ofAsked(c tool.Call) {
 // wait notes a call that is made now.
 func (x *execution) wait(number int, p pending) {
 	if len(x.calls.waiting) == 0 && x.reason == "" {
-		x.stopClock()
+		x.pauseClock()
 		x.waitLonger()
 	}
 	x.calls.waiting[number] = p
@@ -221,7 +221,7 @@ func (x *execution) answered(r toolReply) {
 	if len(x.calls.waiting) == 0 && x.reason == "" {
 		x.calls.spent += time.Since(x.calls.began)
 		x.timer.Stop()
-		x.startClock()
+		x.resumeClock()
 	}
 	_ = x.answer(r.number, p, x.req.Tools.Set.Answer(p.name, r.result))
 }

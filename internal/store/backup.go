@@ -68,7 +68,7 @@ func tables() []backupTable {
 		table("access_keys", "id text, project text, user_id text, name text, hash bytes, last4 text, scopes text, created int, expires int, used int, revoked int, quota text, subject text"),
 		table("passwords", "user_id text, login text, hash text, changed int"),
 		table("sessions", "id text, project text, user_id text, key_id text, name text, name_key bytes, metadata text, state text, gone int, reason text, "+
-			"created int, used int, expires int, idle int, packages text, memory int, cpus float, executions int, disk int, saved int, rollback text, network text, system int, volumes text, image text"),
+			"created int, used int, expires int, idle int, packages text, memory int, cpus float, executions int, disk int, saved int, rollback text, network text, system int, volumes text, image text, origin text"),
 		table("session_pairs", "session_id text, project text, pair bytes"),
 		table("executions", "id text, project text, user_id text, key_id text, session_id text, kernel text, turn_id text, step int, code text, state text, "+
 			"unfinished int, exit_code int, message text, lost text, created int, started int, finished int, wall int, cpu int, events int, dropped int, edited int, detached int, cautions text, redacted text"),

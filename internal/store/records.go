@@ -17,7 +17,7 @@ func sessionFields(s *hub.Session) []field {
 		{"created", moment{&s.Created}}, {"used", moment{&s.Used}}, {"expires", moment{&s.Expires}}, {"idle", span{&s.Idle}},
 		{"packages", textOf(&s.Packages)}, {"memory", countOf(&s.Memory)}, {"cpus", decimal{&s.CPUs}}, {"executions", countOf(&s.Executions)},
 		{"disk", countOf(&s.Disk)}, {"saved", moment{&s.Saved}}, content(field{"rollback", documentOf(&s.Rollback)}), content(field{"network", documentOf(&s.Network)}), content(field{"secrets", documentOf(&s.Secrets)}), {"system", countOf(&s.System)},
-		{"volumes", documentOf(&s.Volumes)}, content(field{"image", documentOf(&s.Image)}),
+		{"volumes", documentOf(&s.Volumes)}, content(field{"image", documentOf(&s.Image)}), {"origin", documentOf(&s.Origin)},
 		{"owner", textOf(&s.Owner)}, {"home", textOf(&s.Home)},
 	}
 }

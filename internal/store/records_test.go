@@ -27,7 +27,7 @@ func session(id string, seconds int) hub.Session {
 	return hub.Session{
 		ID: id, Project: project, User: "usr_a", Key: "key_a", Name: "Churn " + id, Metadata: map[string]string{"team": "数据", "n": id},
 		State: hub.SessionPaused, Created: at(seconds), Used: at(seconds + 1), Expires: at(seconds + 100), Idle: 15 * time.Minute,
-		Packages: "standard", Memory: 2 << 30, CPUs: 1.5, Executions: 3, Disk: 100, Image: &hub.SessionImage{Reference: "team/tool:1", Digest: "sha256:" + id},
+		Packages: "standard", Memory: 2 << 30, CPUs: 1.5, Executions: 3, Disk: 100, Image: &hub.SessionImage{Reference: "team/tool:1", Digest: "sha256:" + id}, Origin: &hub.SessionOrigin{Session: "ses_of", At: at(seconds), Undo: true},
 	}
 }
 

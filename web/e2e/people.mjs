@@ -1,7 +1,7 @@
 // What people do with the page, for checks to be written with.
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { expect, until } from './kit.mjs'
+import { env, expect, until } from './kit.mjs'
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
 export const composer = (page) => page.getByRole('textbox', { name: 'Your question' })
@@ -26,6 +26,34 @@ export async function goOn(page, name = 'go') {
     headers: { 'Content-Type': 'application/octet-stream', 'Sec-Fetch-Site': 'same-origin' },
   })
   expect(put.ok(), `${put.status()} ${await put.text()}`)
+}
+
+/** Calls fn with a page on which a viewer of the project is signed in. */
+export async function asViewer(context, fn) {
+  const call = async (method, path, data) => {
+    const answer = await context.request.fetch(`api/v1/${path}`, {
+      method,
+      ...(data ? { data } : {}),
+      headers: { Authorization: `Bearer ${env('COVE_KEY')}` },
+    })
+    expect(answer.ok(), `${method} ${path}: ${answer.status()} ${await answer.text()}`)
+    return await answer.json()
+  }
+  const { project } = await call('GET', 'me')
+  const user = (await call('POST', 'users', { name: `viewer-${Date.now().toString(36)}` })).id
+  await call('PUT', `projects/${project}/members/${user}`, { role: 'viewer' })
+  const { text: key } = await call('POST', 'keys', { name: 'viewer', project, user })
+  const fresh = await context
+    .browser()
+    .newContext({ baseURL: `${env('COVE_BASE')}/`, locale: 'en-US', reducedMotion: 'reduce' })
+  fresh.setDefaultTimeout(Number(env('COVE_PATIENCE') || 180_000))
+  const signed = await fresh.request.post('api/v1/sign-in', {
+    data: { key },
+    headers: { 'Sec-Fetch-Site': 'same-origin' },
+  })
+  expect(signed.ok(), await signed.text())
+  await fn(await fresh.newPage())
+  await fresh.close()
 }
 
 /** Writes a cell at the end of the notebook and runs it. */

@@ -1,6 +1,6 @@
 // Code that a person runs asks that person: input() and getpass(), in a step and in a cell.
 import { check, expect, picture, until } from '../kit.mjs'
-import { answered, ask, audit } from '../people.mjs'
+import { answered, ask, asViewer, audit } from '../people.mjs'
 
 const code = `import getpass
 name = input('Your name: ')
@@ -65,6 +65,24 @@ await check('code of a step that is run again asks, in every window', {}, async 
   await page.emulateMedia({ colorScheme: 'dark' })
   await picture(page, 'input-answered-dark')
   await other.close()
+})
+
+await check('a viewer sees that a step waits for input, without a field', {}, async (page, context) => {
+  await ask(page, "run: print('first')")
+  await answered(page, 'It ran.')
+  await change(page, "print('hello', input('Your name: '))")
+  const field = page.getByRole('textbox', { name: 'Your name:' })
+  await field.waitFor()
+  await asViewer(context, async (viewer) => {
+    await viewer.goto(new URL(page.url()).pathname.replace(/^.*\/c\//, 'c/'))
+    await viewer.getByText('Your name:', { exact: true }).waitFor()
+    await viewer.getByText('waiting for input', { exact: true }).waitFor()
+    expect((await viewer.getByRole('textbox', { name: 'Your name:' }).count()) === 0, 'a viewer has a field')
+    await picture(viewer, 'input-viewer')
+  })
+  await field.fill('Ada')
+  await field.press('Enter')
+  await page.getByText('hello Ada').first().waitFor()
 })
 
 await check('code of the model gets the end of the input at once', {}, async (page) => {

@@ -1,6 +1,6 @@
 // Questions that wait: they belong to the server, and not to the tab that they were written in.
 import { check, env, expect, order, picture, until } from '../kit.mjs'
-import { answered, ask, composer, goOn, waits } from '../people.mjs'
+import { answered, ask, asViewer, composer, goOn, waits } from '../people.mjs'
 
 const queueOf = (page) => page.getByRole('list', { name: 'Up next' }).getByRole('listitem')
 
@@ -72,40 +72,18 @@ for (const how of ['kill', 'stop'])
 
 await check('a viewer sees a queue and puts nothing into it', {}, async (page, context) => {
   const conversation = await begin(page, 'the only one in line')
-  const call = async (method, path, data) => {
-    const answer = await context.request.fetch(`api/v1/${path}`, {
-      method,
-      ...(data ? { data } : {}),
-      headers: { Authorization: `Bearer ${env('COVE_KEY')}` },
-    })
-    expect(answer.ok(), `${method} ${path}: ${answer.status()} ${await answer.text()}`)
-    return await answer.json()
-  }
-  const { project } = await call('GET', 'me')
-  const user = (await call('POST', 'users', { name: `viewer-${Date.now().toString(36)}` })).id
-  await call('PUT', `projects/${project}/members/${user}`, { role: 'viewer' })
-  const { text: key } = await call('POST', 'keys', { name: 'viewer', project, user })
-  const fresh = await context
-    .browser()
-    .newContext({ baseURL: `${env('COVE_BASE')}/`, locale: 'en-US', reducedMotion: 'reduce' })
-  fresh.setDefaultTimeout(Number(env('COVE_PATIENCE') || 180_000))
-  const signed = await fresh.request.post('api/v1/sign-in', {
-    data: { key },
-    headers: { 'Sec-Fetch-Site': 'same-origin' },
+  await asViewer(context, async (viewer) => {
+    await viewer.goto(`c/${conversation}`)
+    await has(viewer, 'the only one')
+    await ask(viewer, 'a question of a viewer')
+    await viewer.getByText('You do not have permission to do this.').first().waitFor()
+    await until(
+      async () => (await composer(viewer).inputValue()) === 'a question of a viewer',
+      'it is in the composer again',
+    )
+    await queueOf(viewer).getByRole('button', { name: 'Remove from the queue' }).click()
+    await has(viewer, 'the only one')
   })
-  expect(signed.ok(), await signed.text())
-  const viewer = await fresh.newPage()
-  await viewer.goto(`c/${conversation}`)
-  await has(viewer, 'the only one')
-  await ask(viewer, 'a question of a viewer')
-  await viewer.getByText('You do not have permission to do this.').first().waitFor()
-  await until(
-    async () => (await composer(viewer).inputValue()) === 'a question of a viewer',
-    'it is in the composer again',
-  )
-  await queueOf(viewer).getByRole('button', { name: 'Remove from the queue' }).click()
-  await has(viewer, 'the only one')
-  await fresh.close()
   await has(page, 'the only one')
   await goOn(page)
   await answered(page, 'You said: the only one in line')

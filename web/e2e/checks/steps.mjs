@@ -262,8 +262,7 @@ await check('answers, figures and files that a changed step makes old are marked
 const isNoted = (page) => page.waitForResponse((r) => r.ok() && /\/reruns\/\d+$/.test(r.url()))
 
 /** Edits the first step and runs it. */
-async function rerun(page, code) {
-  const step = page.locator('[data-step]').first()
+async function rerun(page, code, step = page.locator('[data-step]').first()) {
   const editor = page.getByRole('textbox', { name: 'Code of this step' })
   await until(async () => {
     await step.focus()
@@ -274,6 +273,7 @@ async function rerun(page, code) {
     )
   }, 'the code of the step is open')
   await editor.press('Control+a')
+  await page.keyboard.press('Delete') // else the browser gives what is put in the style of what it replaces, which the policy refuses
   await page.keyboard.insertText(code)
   await page.keyboard.press('Control+Enter')
 }
@@ -350,6 +350,29 @@ await check('a step whose new result was deleted is shown as it was', {}, async 
   await page.getByText('The result of the re-run was deleted.').waitFor({ state: 'detached' })
 })
 
+await check('a new answer quotes what ran again in the session that its own was forked from', {}, async (page) => {
+  const times = (text, n) => until(async () => (await page.getByText(text).count()) === n, `${text}, ${n} times`)
+  const anew = () => page.getByRole('button', { name: 'Answer again from here' }).last().click()
+  await ask(page, `run: x = 40 + 2\nprint('x is', x)`)
+  await answered(page, 'It ran.')
+  await ask(page, "run: print('second', x)")
+  await times('It ran.', 2)
+  const noted = isNoted(page)
+  await rerun(page, "x = 48\nprint('x is', x)")
+  await page.getByText('x is 48').waitFor()
+  await noted
+  await anew()
+  await times('The steps have 48 now.', 1)
+  // From here on the conversation has a fork of that session.
+  await ask(page, "run: print('third', x)")
+  await wrote(page, 'third 48')
+  await times('It ran.', 2)
+  await rerun(page, "print('fourth', x)", page.locator('[data-step]').last())
+  await page.getByText('fourth 48').waitFor()
+  await anew()
+  await times('The steps have 48 now.', 2)
+})
+
 await check('what ran again stays when it is not noted, and may be refused to a reader', {}, async (page) => {
   const refuse = (route) =>
     route.fulfill({ status: 403, contentType: 'application/problem+json', body: '{"code":"forbidden"}' })
@@ -361,6 +384,7 @@ await check('what ran again stays when it is not noted, and may be refused to a 
   await line.getByText('Re-run').waitFor()
   await page.getByText('x is 2').waitFor()
   await page.getByText('Written before a step was changed.').waitFor()
+  await page.getByText('The step ran, but that was not saved in the conversation.').waitFor()
   await picture(page, 'rerun-not-noted')
   await page.unroute('**/api/v1/turns/*/reruns/*')
   const noted = isNoted(page)

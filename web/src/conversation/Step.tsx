@@ -16,7 +16,7 @@ import {
 } from 'lucide-react'
 import { Fragment, lazy, memo, type ReactNode, Suspense, use, useEffect, useMemo, useRef, useState } from 'react'
 import { Findings } from '../checks/Findings'
-import { answering } from '../events/answer'
+import { useAnswer } from '../events/answer'
 import type { ExecutionView } from '../events/execution'
 import { type Group, isFigure, noticesIn } from '../events/group'
 import { executionLive, useLive } from '../events/live'
@@ -196,7 +196,7 @@ export const Step = memo(
       [rerun?.execution, rerun?.code],
     )
     useLive(again)
-    const answer = useMemo(() => (rerun?.execution ? answering(rerun.execution) : null), [rerun?.execution])
+    const answer = useAnswer(rerun?.execution)
     const busy = step.state === 'writing' || step.state === 'running'
     const [chosen, setChosen] = useState<boolean | null>(() => (isUnfolded(id) ? true : null))
     const [editing, setEditing] = useState(false)

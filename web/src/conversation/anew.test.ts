@@ -78,6 +78,7 @@ describe('a new answer', () => {
       subscribe: () => () => {},
     } as never)
     vi.mocked(askQuestion).mockResolvedValue({ id: 'new' } as Turn)
+    vi.mocked(client.GET as unknown as ReturnType<typeof vi.fn>).mockResolvedValue({ data: {}, response: {} })
   })
   it('has a session of its own, and nothing of the sandbox among instructions', async () => {
     post.mockResolvedValue({ data: { id: 'fork' }, response: {} })
@@ -118,6 +119,7 @@ describe('the steps that a question quotes', () => {
   const at = '2026-11-30T12:00:00Z'
   const turnOf = (id: string, session: string, more: object = {}) => ({ id, session, ...more }) as unknown as Turn
   const rerun = (execution: string, session?: string) => ({ reruns: [{ step: 1, execution, at, session }] })
+  const origins: Record<string, { forked_from: string; forked_at: string }> = {}
   const over = { loaded: true, link: { link: 'over' }, subscribe: () => () => {} }
   beforeEach(() => {
     vi.mocked(turnLive).mockImplementation(
@@ -137,6 +139,7 @@ describe('the steps that a question quotes', () => {
     const get = client.GET as unknown as ReturnType<typeof vi.fn>
     get.mockImplementation((_, { params }) => {
       const id = params.path.execution
+      if (params.path.session) return Promise.resolve({ data: origins[params.path.session] ?? {}, response: {} })
       return Promise.resolve({ data: { id, state: 'ok', code: `code of ${id}`, session: 'x' }, response: {} })
     })
   })
@@ -164,6 +167,15 @@ describe('the steps that a question quotes', () => {
     ]
     expect(await codes(turns, 'h', 's1')).toEqual(['code of e1', 'first of h'])
     expect(await codes(turns, 'f', 's1')).toEqual(['code of e1'])
+  })
+  it('are those that ran in what the session was forked from, until then', async () => {
+    origins.new = { forked_from: 'old', forked_at: '2026-11-30T13:00:00Z' }
+    origins.newer = { forked_from: 'new', forked_at: '2026-11-30T14:00:00Z' }
+    origins.before = { forked_from: 'old', forked_at: '2026-11-30T11:00:00Z' }
+    const turns = [turnOf('j', 'old', rerun('j1')), turnOf('k', 'new')]
+    expect(await codes(turns, 'k', 'new')).toEqual(['code of j1', 'first of k'])
+    expect(await codes([...turns, turnOf('l', 'newer')], 'l', 'newer')).toEqual(['code of j1', 'first of l'])
+    expect(await codes([...turns, turnOf('m', 'before')], 'm', 'before')).toEqual(['first of m'])
   })
   it('are those of what copies in a fork are of, too', async () => {
     const turns = [turnOf('i', 'fork', { origin: { session: 's1' }, ...rerun('i1', 's1') })]

@@ -8,7 +8,7 @@ import type { Words } from '../words'
 import { askQuestion } from './actions'
 import { undoneOf } from './marks'
 import { longestQuote, quoted, splitQuote, withQuote } from './quote'
-import { ended, rerunOf, sessionOfRerun } from './reruns'
+import { ended, notedOf, rerunOf, sessionOfRerun } from './reruns'
 
 // A new answer to a question whose steps a person has changed and run again. What they are and what they wrote comes from the sandbox: it is quoted in the question, as
 // data, and is nothing that the model is to follow.
@@ -88,21 +88,48 @@ export function quoteOf(list: readonly Step[], w: Words): string {
   return [...(left > 0 ? [quoted(w.turn.quoteLeft(left))] : []), ...shown].join('\n> \n')
 }
 
+const mostOrigins = 20
+
+/** Until when what ran in a session is in this one: in itself, in the one that it was forked from, in that one's origin, and so on. */
+async function reachOf(session: string): Promise<Map<string, number>> {
+  const reach = new Map([[session, Number.POSITIVE_INFINITY]])
+  let until = Number.POSITIVE_INFINITY
+  for (let id: string | undefined = session; id && reach.size <= mostOrigins; ) {
+    const params: { path: { session: string } } = { path: { session: id } }
+    const one: Session | null = await insist(() => data(client.GET('/sessions/{session}', { params }))).catch(
+      (error) => {
+        if (asProblem(error).passing) throw error
+        return null // it is gone, or not for this account
+      },
+    )
+    id = one?.forked_from
+    if (!id || reach.has(id)) break
+    until = Math.min(until, one?.forked_at ? Date.parse(one.forked_at) : 0)
+    reach.set(id, until)
+  }
+  return reach
+}
+
 /** What ran for a question in a session, with the changes of the person. That has nothing of what was undone, nor of what ran elsewhere. */
 export async function stepsOf(turns: readonly Turn[], turn: Turn, session: string): Promise<Step[]> {
   const out: Step[] = []
   const undone = undoneOf(turns)
+  const reach = await reachOf(session)
+  const has = (where: string | undefined, at: string | undefined) => {
+    const until = reach.get(where ?? '')
+    return until !== undefined && (where === session || (!!at && Date.parse(at) <= until))
+  }
   for (const t of turns.slice(0, turns.findIndex((o) => o.id === turn.id) + 1)) {
     if (undone.has(t.id)) continue
     // A copy in a fork has what ran in the session that it was asked in.
-    const inside = (where: string | undefined) =>
-      where === session || (t.session === session && !!where && where === t.origin?.session)
+    const inside = (where: string | undefined, at: string | undefined) =>
+      has(where, at) || (t.session === session && !!where && where === t.origin?.session)
     const live = turnLive(t.id, false)
     await ended(live, (v) => v.state !== 'running')
     for (const step of steps(live.view)) {
       const key = `${t.id}/${step.number}`
-      const again = inside(sessionOfRerun(turns, key)) ? await rerunOf(turns, key) : null
-      if (!again && (t.id !== turn.id || step.state !== 'ok' || t.session !== session)) continue
+      const again = inside(sessionOfRerun(turns, key), notedOf(turns, key)?.at) ? await rerunOf(turns, key) : null
+      if (!again && (t.id !== turn.id || step.state !== 'ok' || !has(t.session, t.finished_at))) continue
       let view: Pick<StepView, 'items' | 'files'> = step
       if (again) {
         const run = executionLive(again.execution, true, again.code)

@@ -295,7 +295,7 @@ export function forget(id: string): Promise<void> {
 }
 
 /** Notes on the server that a step ran again: other windows and copies of the conversation say it, too. Where that fails it is said here alone. */
-function note(id: string, mark: Mark): Promise<void> {
+function note(id: string, mark: Mark, w: Words): Promise<void> {
   const { turn, step } = split(id)
   const { execution } = mark
   const stop = new AbortController()
@@ -312,7 +312,7 @@ function note(id: string, mark: Mark): Promise<void> {
       // The turns as they are now are on the screen first: what ran is not away in between.
       setTimeout(() => unnoted.get(id) === mark && setUnnoted(id, null))
     } catch (error) {
-      if (noting.get(id) === stop) complain(error)
+      if (noting.get(id) === stop) complain(error, {}, w.turn.ranUnnoted)
     } finally {
       if (noting.get(id) === stop) noting.delete(id)
     }
@@ -343,7 +343,7 @@ export function ended<V>(live: Live<V>, over: (view: V) => boolean): Promise<voi
   })
 }
 
-async function runOne(session: string, { id, code }: Step): Promise<boolean> {
+async function runOne(session: string, { id, code }: Step, w: Words): Promise<boolean> {
   const start: Rerun = { code, session, execution: '', state: 'running' }
   put(id, start)
   const header = once()
@@ -360,7 +360,7 @@ async function runOne(session: string, { id, code }: Step): Promise<boolean> {
     put(id, runs)
     learn(made.id, runs)
     // A note that waits keeps nothing from running.
-    void note(id, { step: split(id).step, execution: made.id, session, at: made.created_at })
+    void note(id, { step: split(id).step, execution: made.id, session, at: made.created_at }, w)
     const live = executionLive(made.id, true, code)
     await ended(live, (v) => !!v.done || v.state === 'failed')
     const ok = live.view.done?.outcome === 'ok'
@@ -432,7 +432,7 @@ export async function runSteps(place: Place, step: Step, all: boolean, w: Words)
   for (const s of rest) put(s.id, { code: s.code, session, execution: '', state: 'waiting' })
   const line = [step, ...rest]
   for (const [n, s] of line.entries()) {
-    if (await runOne(session, s)) continue
+    if (await runOne(session, s, w)) continue
     const left = line.slice(n + 1)
     for (const l of left) put(l.id, null)
     if (left.length) toast(w.turn.stoppedHere(left.length))

@@ -1,7 +1,20 @@
+import { useMemo } from 'react'
 import { client, data } from '../api/client'
+import { useMe } from '../api/queries'
+import { may } from '../pages/admin/rights'
 
-/** What gives an execution the line that its code waits for, or the end of its input. */
-export const answering =
-  (execution: string) =>
-  (number: number, body: { text: string } | { end: true }): Promise<unknown> =>
-    data(client.POST('/executions/{execution}/inputs/{number}', { params: { path: { execution, number } }, body }))
+/** What gives an execution the line that its code waits for, or the end of its input. Null where there is none, or this account may give it none. */
+export function useAnswer(execution: string | undefined) {
+  const me = useMe().data
+  const allowed = !!me && may(me, 'sessions:execute')
+  return useMemo(
+    () =>
+      execution && allowed
+        ? (number: number, body: { text: string } | { end: true }): Promise<unknown> =>
+            data(
+              client.POST('/executions/{execution}/inputs/{number}', { params: { path: { execution, number } }, body }),
+            )
+        : null,
+    [execution, allowed],
+  )
+}

@@ -1,6 +1,6 @@
 import { Play, Square } from 'lucide-react'
 import { memo, useEffect, useMemo, useRef } from 'react'
-import { answering } from '../events/answer'
+import { useAnswer } from '../events/answer'
 import { executionLive, useLive } from '../events/live'
 import { AnswerContext, Markdown, Outputs } from '../output'
 import { SessionTables } from '../panels/tables'
@@ -28,7 +28,7 @@ function Result({ id, code, session, onOver }: ResultProps) {
   const theme = useTheme()
   const live = useMemo(() => executionLive(id, true, code), [id, code])
   useLive(live)
-  const answer = useMemo(() => answering(id), [id])
+  const answer = useAnswer(id)
   const { view } = live
   const over = view.done?.outcome ?? (view.state === 'failed' ? 'failed' : '')
   const told = useRef(false)

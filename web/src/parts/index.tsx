@@ -147,13 +147,17 @@ function drop(id: number) {
   tell()
 }
 
-/** Says what went wrong; in these words, by its code, where there are some. */
-export function complain(error: unknown, words: Record<string, string> = {}) {
+/** Says what went wrong; in these words, by its code, where there are some, and after what did go well. */
+export function complain(error: unknown, words: Record<string, string> = {}, well = '') {
   const problem = asProblem(error)
   if (problem.status === 401) return
   const said = words[problem.code]
   const { what, todo, detail, open } = explain(problem)
-  toast(said ?? what, { bad: true, passes: problem.passing, ...(said ? {} : { hint: todo, detail, open }) })
+  toast([well, said ?? what].filter(Boolean).join(' '), {
+    bad: true,
+    passes: problem.passing,
+    ...(said ? {} : { hint: todo, detail, open }),
+  })
 }
 
 function Question({ asked: q }: { asked: Asked }) {

@@ -255,6 +255,7 @@ export const en = {
     asks: 'Waiting for input',
     runAgain: 'Run again',
     editCode: 'Edit and run',
+    ranUnnoted: 'The step ran, but that was not saved in the conversation.',
     ranGone: 'The result of the re-run was deleted. This is the original.',
     ranRefused: 'The result of the re-run cannot be read with this account. This is the original.',
     asItWas: 'Show the original',

@@ -240,6 +240,7 @@ export const zh: Words = {
     asks: '等待输入',
     runAgain: '重新运行',
     editCode: '编辑并运行',
+    ranUnnoted: '步骤已运行，但未能记入对话。',
     ranGone: '重新运行的结果已被删除，这里显示的是原来的内容。',
     ranRefused: '此账号无权读取重新运行的结果，这里显示的是原来的内容。',
     asItWas: '显示原来的内容',

@@ -3,6 +3,7 @@ import type { Caller } from '../../api/client'
 export type Right =
   | 'sessions:read'
   | 'sessions:write'
+  | 'sessions:execute'
   | 'conversations:read'
   | 'models:read'
   | 'usage:read'
@@ -12,7 +13,7 @@ export type Right =
   | 'server:manage'
 
 const reading: Right[] = ['sessions:read', 'conversations:read', 'models:read', 'usage:read']
-const working: Right[] = [...reading, 'sessions:write']
+const working: Right[] = [...reading, 'sessions:write', 'sessions:execute']
 const ruling: Right[] = [...working, 'keys:manage', 'users:manage', 'audit:read', 'server:manage']
 
 const rights: Record<string, Right[]> = {
