@@ -9,7 +9,8 @@ import (
 )
 
 // counts has libraries and programs say how many processors there are, and threads that ran before and children, too.
-const counts = `import multiprocessing, os, subprocess, sys, joblib, numpy, threadpoolctl
+const counts = `import ctypes, multiprocessing, os, subprocess, sys, joblib, numpy, threadpoolctl
+libc = ctypes.CDLL(None)
 def affinities():
     for thread in os.listdir(f"/proc/{os.getpid()}/task"):
         try: yield len(os.sched_getaffinity(int(thread)))
@@ -17,6 +18,7 @@ def affinities():
 def seen():
     fork = multiprocessing.get_context("fork").Pool(1)
     counts = {os.cpu_count(), multiprocessing.cpu_count(), joblib.cpu_count(), int(subprocess.getoutput("nproc")), int(subprocess.check_output([sys.executable, "-c", "import os; print(os.cpu_count())"])), fork.apply(os.cpu_count)}
+    counts |= {int(subprocess.getoutput("getconf _NPROCESSORS_ONLN")), open("/proc/cpuinfo").read().count("processor\t"), os.sysconf("SC_NPROCESSORS_ONLN"), libc.get_nprocs()}
     counts |= {*affinities()} | {pool["num_threads"] for pool in threadpoolctl.threadpool_info()}
     fork.terminate(); fork.join()
     return counts
