@@ -7,14 +7,13 @@ import (
 )
 
 // countedProcessors has all that programs count processors by say how many there are, and prints those that say otherwise than wanted.
-const countedProcessors = `%pip install duckdb polars
-import os, subprocess, multiprocessing
+const countedProcessors = `import os, subprocess, multiprocessing
 import duckdb, polars, pyarrow, numpy, joblib, psutil, threadpoolctl
 def said(command): return int(subprocess.check_output(command, shell=True, text=True))
 numpy.ones((50, 50)) @ numpy.ones((50, 50))
 counts = {
     "os.cpu_count": os.cpu_count(), "multiprocessing": multiprocessing.cpu_count(), "affinity": len(os.sched_getaffinity(0)), "sysconf": os.sysconf("SC_NPROCESSORS_ONLN"),
-    "/proc/cpuinfo": said("grep -c ^processor /proc/cpuinfo"), "/sys": said("seq -s ' ' $(tr - ' ' </sys/devices/system/cpu/online) | wc -w"), "getconf": said("getconf _NPROCESSORS_ONLN"), "nproc": said("nproc"),
+    "/proc/cpuinfo": said("grep -c ^processor /proc/cpuinfo"), "/sys": 1 + int(open("/sys/devices/system/cpu/online").read().split("-")[-1]), "getconf": said("getconf _NPROCESSORS_ONLN"), "nproc": said("nproc"),
     "DuckDB": duckdb.sql("SELECT current_setting('threads')").fetchall()[0][0], "Polars": polars.thread_pool_size(), "Arrow": pyarrow.cpu_count(), "joblib": joblib.cpu_count(), "psutil": psutil.cpu_count(),
     **{"threads of " + pool["internal_api"]: pool["num_threads"] for pool in threadpoolctl.threadpool_info()},
 }

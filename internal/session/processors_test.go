@@ -1,10 +1,12 @@
 package session_test
 
 import (
+	"strings"
 	"testing"
 
 	"cove/internal/kernel"
 	"cove/internal/sandbox"
+	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/session"
 )
 
@@ -47,4 +49,17 @@ func TestProcessors(t *testing.T) {
 	runCell(t, two, code(counts, "ok"))
 	see(two, "{2}")
 	runCell(t, two, code("os.sched_setaffinity(0, {0}); os.cpu_count()", "result 1\nok")) // which code may say itself
+}
+
+// TestProcessorsOfPrograms has programs count the processors of a session with one, which is told for the table of docs/engines.md.
+func TestProcessorsOfPrograms(t *testing.T) {
+	onEachEngine(t, func(t *testing.T, e sandbox.Engine) {
+		s := open(t, e, sandbox.Limits{CPUs: 1})
+		said := runCell(t, s, codeLike(`import subprocess; subprocess.getoutput("echo $(nproc) $(getconf _NPROCESSORS_ONLN) $(grep -c ^processor /proc/cpuinfo)")`, "result.*ok")).transcript()
+		is := map[bool]string{true: "yes", false: "no"}[strings.Contains(said, "'1 1 1'")]
+		if is == "no" && strings.HasSuffix(t.Name(), "/gvisor") {
+			t.Error(said)
+		}
+		t.Logf("%sprograms count the processors that they may use: %s", sandboxtest.GivesMark, is)
+	})
 }
