@@ -26,7 +26,7 @@ def seen():
     return counts
 `
 
-// TestProcessors has code see as many processors as its session has the time of: after a start, from a checkpoint of a session with other limits, and in a new interpreter.
+// TestProcessors has code see as many processors as its session has the time of: after a start, from a checkpoint of a session with other limits, in a new interpreter, and after a new start of all programs.
 func TestProcessors(t *testing.T) {
 	t.Parallel()
 	e := newGVisor(t)
@@ -49,6 +49,11 @@ func TestProcessors(t *testing.T) {
 	runCell(t, two, code(counts, "ok"))
 	see(two, "{2}")
 	runCell(t, two, code("os.sched_setaffinity(0, {0}); os.cpu_count()", "result 1\nok")) // which code may say itself
+	if err := one.Reboot(t.Context()); err != nil {
+		t.Fatalf("reboot: %+v", err)
+	}
+	runCell(t, one, code(counts, "ok"))
+	see(one, "{1}")
 }
 
 // TestProcessorsOfPrograms has programs count the processors of a session with one, which is told for the table of docs/engines.md.
