@@ -77,7 +77,7 @@ var foreign = map[string]error{
 	"%s is a library of the system, which the sandbox has from the machine that it runs on; whoever runs cove brings it with packages.system = [%s]":                                                               nil,
 	"%s belongs to NVIDIA's drivers, and the sandbox has no GPU: use the package's build for CPUs":                                                                                                                 nil,
 	"line %s has %s fields, and the first ones %s: look at the first lines of the file. skiprows= leaves out what stands above the table, sep= names another separator, on_bad_lines='skip' leaves such lines out": nil,
-	"the fonts of PDF itself have Latin letters alone: pdf.add_font('CJK', fname='cjk.ttf') and pdf.set_font('CJK') have those of Chinese, Japanese and Korean, too":                                               nil,
+	"the fonts of PDF itself have Latin letters alone: pdf.add_font('CJK', fname='cjk.ttf') and pdf.set_font('CJK') have those of Chinese, Japanese and Korean, and by them those of other scripts, too":           nil,
 	"there is no program %q":                          nil,
 	"there is no host %s":                             nil,
 	"the name of the host %s cannot be looked up now": nil,

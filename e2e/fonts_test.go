@@ -26,6 +26,16 @@ for place in (-20, 10), (150, 70), (500, 500):
     cv2.putText(grey, text="边缘", org=place, fontFace=0, fontScale=2, color=255)
 assert grey.any() and cv2.getTextSize("你好", 0, 1, 2)[0] == (60, 26), cv2.getTextSize("你好", 0, 1, 2)
 pictures(draw)`,
+	"OpenCV, newer": `import cv2, numpy
+def draw(text):
+    image = numpy.zeros((80, 400, 3), numpy.uint8)
+    cv2.putText(image, text, (10, 50), cv2.FONT_HERSHEY_SIMPLEX, 1, (0, 0, 255), 2)
+    return image.tobytes()
+assert int(cv2.__version__.split(".")[0]) >= 5
+others = "हिन्दी", "नमस्ते", "ภาษาไ", "สวัสดี", "📈📈", "✅✅", "שלום", "مرحب"
+assert len(set(map(draw, others))) == len(others) and draw("שלום") != draw("םולש")
+assert draw("हि") not in (draw("??"), draw("?"))
+pictures(draw)`,
 	"WeasyPrint": `import pypdfium2
 from weasyprint import HTML
 pictures(lambda text: pypdfium2.PdfDocument(HTML(string="<p style='font-family: SimHei'>" + text).write_pdf())[0].render(scale=1).to_pil().tobytes())`,

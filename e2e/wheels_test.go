@@ -67,3 +67,27 @@ func TestTablesOfOtherLibraries(t *testing.T) {
 		}
 	}
 }
+
+// TestResultsOfOtherLibraries has a model be told of results that have another form than a table or a page: as text, not as LaTeX, and what a picture is.
+func TestResultsOfOtherLibraries(t *testing.T) {
+	t.Parallel()
+	testneeds.FullTier(t)
+	c, server := asking(t, "openai/scripted", []modeltest.Turn{
+		modeltest.Run("import numpy as np, statsmodels.api as sm\nsm.OLS(np.arange(9.0), sm.add_constant(np.arange(9.0) ** 2)).fit().summary()"),
+		modeltest.Run("from PIL import Image\nImage.new('RGB', (80, 40), 'red')"),
+		modeltest.Run("import pandas as pd\nfrom plotnine import ggplot, aes, geom_col, ggtitle\nggplot(pd.DataFrame({'region': ['north', 'south'], 'sales': [12, 30]}), aes('region', 'sales')) + geom_col() + ggtitle('Sales of 2024')"),
+		modeltest.Say("Done."),
+	}, "What is in it?")
+	c.setenv("COVE_PACKAGES=standard")
+	c.run().ended(t, 0)
+	sent := server.Requests()
+	last := sent[len(sent)-1].Text()
+	for _, want := range []string{"OLS Regression Results", "80x40", "x: \"region\"", "y: \"sales\"", "Sales of 2024"} {
+		if !strings.Contains(last, want) {
+			t.Errorf("the model is not told %q:\n%s", want, last)
+		}
+	}
+	if strings.Contains(last, "textbf") {
+		t.Errorf("the model is told LaTeX:\n%s", last)
+	}
+}

@@ -84,14 +84,20 @@ func run(engine string, c Column, behaviour bool) error {
 		if i < 0 {
 			columns, i = append(columns, c), len(columns)
 		}
+		seen := columns[i].Gives
 		if c.Behaviour = columns[i].Behaviour; behaviour {
-			if c.Behaviour, err = behave(engine); err != nil {
+			if c.Behaviour, seen, err = behave(engine); err != nil {
 				return err
 			}
 		}
 		c.Contract, c.Gives, err = test("./internal/sandbox/"+engine, "^TestContract$", regexp.MustCompile(`^TestContract/(.*)$`))
 		if err != nil {
 			return err
+		}
+		for what, how := range seen { // of sessions; what the contract has is newer
+			if _, is := c.Gives[what]; !is {
+				c.Gives[what] = how
+			}
 		}
 		columns[i] = c
 		text, err := json.MarshalIndent(columns, "", "\t")
@@ -122,24 +128,23 @@ func recorded(path string) (columns []Column, err error) {
 }
 
 // behave runs the tests of sessions that run on every engine, on one.
-func behave(engine string) (Count, error) {
+func behave(engine string) (count Count, gives map[string]string, err error) {
 	files, err := filepath.Glob("internal/session/*_test.go")
 	if err != nil {
-		return Count{}, err
+		return count, nil, err
 	}
 	each := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) \{\n(?:.*\n)?\tonEachEngine\(`)
 	var names []string
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return Count{}, err
+			return count, nil, err
 		}
 		for _, m := range each.FindAllSubmatch(text, -1) {
 			names = append(names, string(m[1]))
 		}
 	}
-	count, _, err := test("./internal/session", "^("+strings.Join(names, "|")+")$/^"+engine+"$", regexp.MustCompile(`^(\w+)/`+engine+`$`))
-	return count, err
+	return test("./internal/session", "^("+strings.Join(names, "|")+")$/^"+engine+"$", regexp.MustCompile(`^(\w+)/`+engine+`$`))
 }
 
 // test runs tests of a package and counts those whose names match part, under the name that its group has. What a test says that the engine gives counts when it passes.

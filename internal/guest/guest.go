@@ -61,7 +61,7 @@ func Main(args []string) int {
 		return 2
 	}
 	if *renew {
-		return newProc()
+		return newProc(g.run)
 	}
 	if *mark != "" {
 		for _, pid := range withMark(*mark) {
@@ -81,6 +81,7 @@ type guest struct {
 	run       string
 	user      int
 	root      bool // programs may be run as root, too
+	named     namedProcessors
 	procs     *table
 	drivers   drivers
 	kernels   kernels
@@ -100,6 +101,9 @@ func (g *guest) serve(socket string, fd int, once bool) error {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE, syscall.SIGTERM)
 	if g.user != 0 {
 		if err := g.ownWorkspace(); err != nil {
+			return err
+		}
+		if err := g.coverProcessors(); err != nil {
 			return err
 		}
 		if err := dropBoundingSet(); err != nil {

@@ -14,6 +14,7 @@ const (
 	prSetChildSubreaper = 36
 	prCapBsetDrop       = 24
 	lastCapability      = 63
+	capSysAdmin         = 21
 )
 
 // dropBoundingSet makes sure that nothing the guest executes can ever gain a capability. The guest keeps those it has.
@@ -39,12 +40,36 @@ type capabilities struct {
 	data [2]struct{ effective, permitted, inheritable uint32 }
 }
 
-// giveNothingOn makes sure that what the calling thread starts has no capability, even as root. What is inheritable is all that is left to root when the bounding set is empty.
-func giveNothingOn() error {
-	var c capabilities
+// read has the capabilities be those of the calling thread.
+func (c *capabilities) read() error {
 	c.header.version = 0x20080522
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_CAPGET, uintptr(unsafe.Pointer(&c.header)), uintptr(unsafe.Pointer(&c.data)), 0); errno != 0 {
 		return fmt.Errorf("read the capabilities: %w", errno)
+	}
+	return nil
+}
+
+// giveUpMounting takes the capability to mount from every thread of the guest.
+func giveUpMounting() error {
+	c := new(capabilities) // all threads read it
+	if err := c.read(); err != nil {
+		return err
+	}
+	c.data[0].effective &^= 1 << capSysAdmin
+	c.data[0].permitted &^= 1 << capSysAdmin
+	c.data[0].inheritable &^= 1 << capSysAdmin
+	_, _, errno := syscall.AllThreadsSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&c.header)), uintptr(unsafe.Pointer(&c.data)), 0)
+	if errno != 0 {
+		return fmt.Errorf("give up the capability to mount: %w", errno)
+	}
+	return nil
+}
+
+// giveNothingOn makes sure that what the calling thread starts has no capability, even as root. What is inheritable is all that is left to root when the bounding set is empty.
+func giveNothingOn() error {
+	var c capabilities
+	if err := c.read(); err != nil {
+		return err
 	}
 	for i := range c.data {
 		c.data[i].inheritable = 0

@@ -49,10 +49,13 @@ func removeAllIn(folder string) error {
 
 // newProc mounts /proc anew, and with it what the kernel makes once for each such file system: the id of the boot. The host has a program of its own do that, with a capability that the guest does
 // not have, while nothing else runs in the sandbox.
-func newProc() int {
+func newProc(run string) int {
 	err := syscall.Unmount("/proc", syscall.MNT_DETACH)
 	if err == nil {
 		err = syscall.Mount("proc", "/proc", "proc", 0, "dentry_cache_limit=1000")
+	}
+	if err == nil {
+		err = syscall.Mount(coverOfInfo(run), infoFile, "", syscall.MS_BIND, "")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cove-guest: mount /proc:", err)

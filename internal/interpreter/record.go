@@ -151,7 +151,7 @@ func (r *record) describe(data kernel.Bundle, metadata map[string]any, told kern
 			}
 			note, seen := r.figure(replaces, mime, text, metadata[mime])
 			if !seen {
-				note += chartWords(told.Chart)
+				note += cmp.Or(chartWords(told.Chart), pictureWords(data))
 			}
 			return []byte(note), replaces
 		}
@@ -176,6 +176,14 @@ func chartWords(data []byte) string {
 		return ""
 	}
 	return " It shows:\n" + indent(words)
+}
+
+// pictureWords tells of a picture of Pillow's what Pillow says of it: its kind and size.
+func pictureWords(data kernel.Bundle) string {
+	if plain, _ := data["text/plain"].(string); strings.HasPrefix(plain, "<PIL.") && len(plain) < 200 {
+		return " " + plain
+	}
+	return ""
 }
 
 // words returns the text form of an object, or the name of its type.

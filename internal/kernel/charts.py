@@ -5,6 +5,7 @@
 #
 # For readers that see no pictures. The form is that of package chart, which checks it. Nothing here imports a library of plots, and nothing fails: what cannot be read is left out.
 
+import copy
 import inspect
 import re
 
@@ -17,15 +18,29 @@ MIDNIGHT = re.compile(r"(?<=\d\d-\d\d)[T ]00:00(:00)?(\.0*)?(\+00:00|Z)?$")
 
 
 class ChartFormatter(BaseFormatter):
-    """Figures of matplotlib for a model; nothing for people."""
+    """Figures of matplotlib, and plots of plotnine, for a model; nothing for people."""
 
     format_type = Unicode(CHART_MIME)
     teller = None
 
     def __call__(self, value):
         # Not by a registered type: the inline back end takes Figure out of all formatters when its formats change.
-        figures = sys.modules.get("matplotlib.figure")
+        figures, grammar = sys.modules.get("matplotlib.figure"), sys.modules.get("plotnine")
+        if grammar is not None and isinstance(value, getattr(grammar, "ggplot", ())):
+            return self.teller.chart(value, drawn)
         return self.teller.chart(value) if figures is not None and isinstance(value, figures.Figure) else None
+
+
+def drawn(plot):
+    """The figure of a plot of plotnine's, which draws one for each picture."""
+    plot = copy.deepcopy(plot)
+    figure = plot.draw()
+    figure.draw_without_rendering()
+    for axes in figure.axes:  # the names stand beside them, as texts of the figure
+        for name, set_name in ("title", axes.set_title), ("x", axes.set_xlabel), ("y", axes.set_ylabel):
+            if text := getattr(plot.labels, name, None):
+                set_name(text)
+    return figure
 
 
 def chart_text(value):

@@ -288,7 +288,7 @@ def hint_of(error):
                 return "%s is not imported: %s" % (name, USUAL_IMPORTS[name])
             return "%s is not imported: import %s" % (name, name) if name in sys.stdlib_module_names else None
         if type(error).__name__ == "FPDFUnicodeEncodingException":
-            return "the fonts of PDF itself have Latin letters alone: pdf.add_font('CJK', fname='cjk.ttf') and pdf.set_font('CJK') have those of Chinese, Japanese and Korean, too"
+            return "the fonts of PDF itself have Latin letters alone: pdf.add_font('CJK', fname='cjk.ttf') and pdf.set_font('CJK') have those of Chinese, Japanese and Korean, and by them those of other scripts, too"
         if isinstance(error, FileNotFoundError) and (found := file_hint(error)):
             return found
         found = data_hint(error, frames_of(error)) if not isinstance(error, (KeyError, NameError)) else None

@@ -193,10 +193,10 @@ class Teller:
         except Exception:
             return None  # a column of a kind that cannot be listed
 
-    def chart(self, figure):
-        """What a formatter calls with a matplotlib figure."""
+    def chart(self, figure, drawn=lambda figure: figure):
+        """What a formatter calls with a matplotlib figure, or with what another library draws one of."""
         try:
-            return chart_json(matplotlib_chart(figure)) if self.kernel.request.get("model") else None
+            return chart_json(matplotlib_chart(drawn(figure))) if self.kernel.request.get("model") else None
         except Exception:
             return None  # a figure of a kind that is not known
 

@@ -407,8 +407,9 @@ def first_database(path):
     out = []
     for t in tables[:20]:
         columns = ", ".join("%s %s" % (c["name"], c["type"]) for c in t["columns"][:SHOWN_COLUMNS])
-        out.append("%s(%s)%s" % (t["name"], columns.replace(" ,", ","), "" if t["rows"] is None else ": " + several(t["rows"], "row")))
-    return "SQLite database, " + several(len(tables), "table"), out
+        out.append("%s%s(%s)%s" % ("view " if t["view"] else "", t["name"], columns.replace(" ,", ","), "" if t["rows"] is None else ": " + several(t["rows"], "row")))
+    views = sum(t["view"] for t in tables)
+    return "SQLite database, " + several(len(tables) - views, "table") + (", " + several(views, "view") if views else ""), out
 
 
 def first_pdf(file):

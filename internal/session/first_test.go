@@ -74,6 +74,7 @@ for cells in ("A1:E1", "A3:A4", "B3:C3", "D3:E3"): sheet.merge_cells(cells)
 secret = book.create_sheet("参数"); secret.append(["name", "value"]); secret.append(["rate", "5%"]); secret.append(["tax", "19%"]); secret.sheet_state = "hidden"
 book.save("report.xlsx")
 pd.DataFrame({"age": [1, 2], "who": ["a", "b"]}).to_stata("s.dta", write_index=False, variable_labels={"age": "Age in years"})
+views = __import__("sqlite3").connect("views.db"); views.executescript("create table t (a integer); insert into t values (1), (2); create view sums as select sum(a) as total from t"); views.close()
 open("s.sav", "wb").write(b"$FL2@(#) SPSS DATA FILE" + bytes(200)); open("r.rds", "wb").write(gzip.compress(b"X\n" + bytes(100)))
 `
 
@@ -119,6 +120,7 @@ func TestFirstLook(t *testing.T) {
 		"t.feather":   "Arrow:~100 rows × 3 columns~date (timestamp",
 		"two.xlsx":    `Excel workbook, 2 sheets:~sheet "Data": 100 rows × 3 columns~date,v,s~sheet "北京": 5 rows × 3 columns, header in row 4 below 3 other rows`,
 		"s.db":        "SQLite database, 1 table:~t(a INTEGER, b TEXT): 1 row",
+		"views.db":    "SQLite database, 1 table, 1 view:~t(a INTEGER): 2 rows~view sums(total",
 		"i.pdf":       "PDF, 1 page; of the first page:~A title",
 		"i.png":       "PNG image, 640 × 480 pixels",
 		"z.zip":       "archive, 1,500 files~f0.txt (0 B)",

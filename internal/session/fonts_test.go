@@ -6,6 +6,7 @@ import (
 
 	"cove/internal/kernel"
 	"cove/internal/sandbox"
+	"cove/internal/sandbox/sandboxtest"
 	"cove/internal/testneeds"
 )
 
@@ -56,6 +57,61 @@ def chart(text, family):
     plt.savefig(out)
     plt.close()
     return out.getvalue()
+`
+
+// joined looks at what is drawn of letters that look otherwise beside others: they take less room, and of Arabic the first is at the right, where its stroke is the tallest.
+const joined = `import numpy as np
+def tallest(picture):
+    marks = np.asarray(picture.convert("L"), dtype=int)
+    marks = abs(marks - marks[0, 0]) > 100
+    columns = np.flatnonzero(marks.any(axis=0))
+    return columns[marks.argmax(axis=0)[columns].argmin()] > 0.6 * columns[0] + 0.4 * columns[-1]
+
+def width(picture):
+    box = picture.point(lambda v: 255 * (abs(v - picture.getpixel((0, 0))) > 100)).getbbox()
+    return box[2] - box[0]
+
+def in_pillow(text):
+    image = Image.new("L", (400, 80))
+    ImageDraw.Draw(image).text((20, 10), text, 255, font_size=40)
+    return image
+
+def in_pdf(pdf):
+    return pypdfium2.PdfDocument(pdf)[0].render(scale=2).to_pil().convert("L")
+
+def in_reportlab(text, font="Helvetica"):
+    out = io.BytesIO()
+    canvas = Canvas(out, pagesize=(800, 40))
+    canvas.setFont(font, 20)
+    canvas.drawString(10, 15, text)
+    canvas.save()
+    return in_pdf(out.getvalue())
+
+def in_fpdf(text):
+    pdf = FPDF(unit="pt", format=(200, 40))
+    pdf.set_margin(0)
+    pdf.add_page()
+    pdf.add_font("Arial", fname="arial.ttf")
+    pdf.set_font("Arial", size=20)
+    pdf.cell(0, 30, text)
+    return in_pdf(bytes(pdf.output()))
+
+def in_matplotlib(text):
+    out = io.BytesIO()
+    plt.figure(figsize=(4, 1)).text(0.1, 0.4, text, size=30)
+    plt.savefig(out)
+    plt.close()
+    return Image.open(io.BytesIO(out.getvalue())).convert("L")
+
+def right(draw):
+    """The names of what is not as it is written by hand."""
+    return {name for name, is_right in {
+        "Arabic begins at the right": tallest(draw("اب")) and not tallest(draw("با")),
+        "Arabic is joined": width(draw("ببب")) < 2.4 * width(draw("ب")),
+        "Hebrew begins at the right": tallest(draw("לוו")) and not tallest(draw("וול")),
+        "Devanagari has conjuncts": width(draw("क्ष")) < 0.8 * width(draw("कष")),
+        "Thai has its marks above": abs(width(draw("ที่")) - width(draw("ท"))) < 0.4 * width(draw("ท")),
+    }.items() if not is_right}
 `
 
 // TestDrawnText has libraries that draw, each with a font that it knows and with those that programs ask for, draw letters that their own fonts lack.
@@ -118,8 +174,20 @@ print(pictures(chart))`, "stdout \"4\\n\"\nok")}},
 				code(scripts+`print({family: number for family in families if (number := len({chart(text, family) for text in texts})) != len(texts)})`, "stdout \"{}\\n\"\nok"),
 				code(`print(len({ink(text) for text in texts}) == len(texts), ink("up 📈") != ink("to 📈"))`, "stdout \"True True\\n\"\nok"),
 			}},
+			{"letters beside others", []cell{
+				code(joined+`import matplotlib.pyplot as plt
+from fpdf import FPDF
+from PIL import features
+print(*(right(draw) for draw in (in_reportlab, in_fpdf, in_matplotlib)), right(in_pillow) if features.check("raqm") else set())`, "stdout \"set() set() set() set()\\n\"\nok"),
+				code(`print(len({drawn(text, "Helvetica") for text in texts}) == len(texts), len({written(text) for text in texts}) == len(texts), len({in_fpdf(text).tobytes() for text in texts}) == len(texts))
+mixed = "Total 2024: مرحبا بالعالم (a) हिन्दी ภาษา 📈 é Ω"
+print(abs(pdfmetrics.stringWidth(mixed, "Helvetica", 20) * 2 - width(in_reportlab(mixed))) < 8)`, "stdout \"True True True\\nTrue\\n\"\nok"),
+			}},
 			{"programs that code starts", []cell{code(`import subprocess, sys
 print(subprocess.run([sys.executable, "-c", "from PIL import ImageFont; print(ImageFont.truetype('msyh.ttc').getname())"], capture_output=True, text=True).stdout)`, "stdout \"('CJK Sans', 'Regular')\\n\\n\"\nok")}},
 		})
+		if !t.Failed() {
+			t.Logf("%sfonts of other scripts, and emoji, in figures, PDFs and pictures: yes", sandboxtest.GivesMark)
+		}
 	})
 }

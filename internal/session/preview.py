@@ -343,12 +343,12 @@ def read_sqlite(path):
     for pragma in ("PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON", "PRAGMA mmap_size=0"):
         base.execute(pragma)
     tables = []
-    for name, sql in base.execute("SELECT name, substr(sql, 1, 40) FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' LIMIT " + str(MOST_TABLES)).fetchall():
-        one = {"name": str(name)[:200], "columns": [], "rows": None}
+    for kind, name, sql in base.execute("SELECT type, name, substr(sql, 1, 40) FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY type = 'view' LIMIT " + str(MOST_TABLES)).fetchall():
+        one = {"name": str(name)[:200], "columns": [], "rows": None, "view": kind == "view"}
         quoted = '"%s"' % str(name).replace('"', '""')
         try:
             one["columns"] = [{"name": str(c[1])[:200], "type": str(c[2])[:100]} for c in base.execute("PRAGMA table_info(%s)" % quoted).fetchmany(MOST_COLUMNS)]
-            if "VIRTUAL" not in str(sql).upper():
+            if kind == "table" and "VIRTUAL" not in str(sql).upper():  # counting a view may take any time
                 one["rows"] = base.execute("SELECT count(*) FROM " + quoted).fetchone()[0]
         except sqlite3.Error:
             pass

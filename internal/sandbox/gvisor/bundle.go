@@ -20,8 +20,9 @@ import (
 )
 
 // guestCapabilities are what the guest needs to start processes as the sandboxed user and to signal them, and to have what they send to other machines come to it (the two for
-// the network, which is the sandbox's own and has nothing but a loopback interface). It gives up the bounding set before it runs anything, so nothing it starts can have one of them.
-var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL", "CAP_NET_ADMIN", "CAP_NET_RAW"}
+// the network, which is the sandbox's own and has nothing but a loopback interface). It gives up the bounding set before it runs anything, so nothing it starts can have one of them,
+// and by then also the last, with which it mounts two files when it starts.
+var guestCapabilities = []string{"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL", "CAP_NET_ADMIN", "CAP_NET_RAW", "CAP_SYS_ADMIN"}
 
 // configName is the file of a bundle that says what its container is.
 const configName = "config.json"

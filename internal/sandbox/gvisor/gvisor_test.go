@@ -62,6 +62,7 @@ func TestIsolation(t *testing.T) {
 		"environment":         {script: "env; cat /proc/1/environ /proc/*/environ 2>/dev/null", want: "PATH=", never: canary},
 		"user":                {script: "id -u", want: "1000"},
 		"capabilities":        {script: "grep ^Cap /proc/self/status | grep -v 0000000000000000 || echo none", want: "none"},
+		"guest's rights":      {script: "grep -E '^Cap(Prm|Eff|Bnd|Inh)' /proc/1/status | tr -s '\\t\\n' ' '", want: "CapInh: 0000000000000000 CapPrm: 00000000000031e0 CapEff: 00000000000031e0 CapBnd: 0000000000000000"},
 		"new privileges":      {script: "grep NoNewPrivs /proc/self/status", want: "1"},
 		"guest's memory":      {script: "head -c1 /proc/1/mem", want: "denied"},
 		"guest's socket":      {script: "ls /opt/cove/host", want: "denied"},
