@@ -56,7 +56,7 @@ bench: build python ## Measure cove beside its peers (BENCH="--quick"); as root 
 	$(BIN)-bench --install-peers $(BENCH)
 
 # The packages whose tests take longest begin first. More run at once than there are processors: what puts load on the machine waits for a slot (package testneeds).
-LONGEST := ./e2e ./internal/session ./internal/pydeps/build
+LONGEST := ./e2e ./internal/sessions/session ./internal/python/deps/build
 CPUS := $(shell getconf _NPROCESSORS_ONLN)
 AT_ONCE := -p=$(shell expr $(CPUS) + 4) -parallel=$(shell expr $(CPUS) + 2)
 
@@ -82,10 +82,10 @@ test-tools: build python services bin/report ## Run the tests of the programs in
 
 .PHONY: bin/report
 bin/report:
-	@$(GO) build -o $@ ./internal/testneeds/report
+	@$(GO) build -o $@ ./internal/testkit/testneeds/report
 
 quick: ## Run the tests that need nothing but Go
-	$(GO) run ./internal/testneeds/report -timeout=5m $(PRODUCT)
+	$(GO) run ./internal/testkit/testneeds/report -timeout=5m $(PRODUCT)
 
 race: build python services bin/report ## Run every test under the race detector (needs a C compiler)
 	CGO_ENABLED=1 COVE_TEST=all COVE_TEST_SLOWNESS=10 COVE_TEST_BINARY=$(CURDIR)/$(BIN) bin/report -race -timeout=120m ./...
@@ -96,55 +96,55 @@ soak: build python services ## Create, pause and kill sessions and servers a tho
 # The tools that a release is made with are pinned in .ci/release.mod, beside go.mod.
 DIST ?= dist
 release: ## Make the release VERSION=1.2.3 of this commit in dist/: programs, archives, packages, sums; docs/release.md
-	$(GO) run ./internal/release -version $(VERSION) -out $(DIST)
+	$(GO) run ./internal/packaging/release -version $(VERSION) -out $(DIST)
 
 gvisor-check: ## Fail when the module proxy has a newer gVisor than go.mod names
-	COVE_TEST=all $(GO) test -count=1 -tags release -run '^TestNoNewerGVisorCanBeHad$$' ./internal/sandbox/gvisor
+	COVE_TEST=all $(GO) test -count=1 -tags release -run '^TestNoNewerGVisorCanBeHad$$' ./internal/machine/sandbox/gvisor
 
 release-check: gvisor-check ## Make the release in dist/ again in another folder, with nothing cached, and compare every byte; some minutes
-	$(GO) run ./internal/release -version $(VERSION) -out $(DIST) -check
+	$(GO) run ./internal/packaging/release -version $(VERSION) -out $(DIST) -check
 
 machine-check: ## Install the package in dist/ on an emulated Debian 13 with systemd, cgroup v2 and AppArmor, and use its service (ARCHITECTURE=arm64); takes root, ten minutes, and a release made before
 	.ci/machine/check $(DIST)/cove_*_$(or $(ARCHITECTURE),amd64).deb
 
 cgroup2: build ## Test how memory is held on cgroup v2, as root and as an ordinary user, on an emulated machine; some minutes; as root it installs qemu and a kernel
-	$(GO) test -c -o bin/gvisor.test ./internal/sandbox/gvisor
+	$(GO) test -c -o bin/gvisor.test ./internal/machine/sandbox/gvisor
 	for as in env 'sh $(CURDIR)/e2e/cgroup2/delegated.sh'; do \
-		(cd internal/sandbox/gvisor && COVE_TEST=there COVE_TEST_SLOWNESS=20 COVE_TEST_BINARY=$(CURDIR)/$(BIN) sh $(CURDIR)/e2e/cgroup2/vm.sh $$as $(CURDIR)/bin/gvisor.test \
+		(cd internal/machine/sandbox/gvisor && COVE_TEST=there COVE_TEST_SLOWNESS=20 COVE_TEST_BINARY=$(CURDIR)/$(BIN) sh $(CURDIR)/e2e/cgroup2/vm.sh $$as $(CURDIR)/bin/gvisor.test \
 			-test.v -test.timeout 60m -test.parallel 1 -test.run '$(CGROUP2_TESTS)') || exit 1; \
 	done
 
 engines: build python ## Have the suites tell what an engine gives here, into docs/engines.md: ENGINE=docker COLUMN="podman, runc" ON="Podman 4.3.1"
-	COVE_TEST=there COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) run ./internal/enginetable -engine "$(ENGINE)" -column "$(COLUMN)" -on "$(ON)"
+	COVE_TEST=there COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) run ./internal/packaging/enginetable -engine "$(ENGINE)" -column "$(COLUMN)" -on "$(ON)"
 
 popular: build python ## Install and import the 300 most popular packages, one session each; downloads gigabytes
 	COVE_TEST=all COVE_SOAK=full COVE_TEST_BINARY=$(CURDIR)/$(BIN) $(GO) test -v -timeout 180m -run TestScalePopularPackages ./e2e
 
 filters: ## Compile gVisor's seccomp filters again, after an upgrade of gVisor
-	$(GO) generate ./internal/sandbox/gvisor/filters
+	$(GO) generate ./internal/machine/sandbox/gvisor/filters
 
 guest: ## Build the guest again, the program inside every sandbox, after a change of its sources
-	$(GO) generate ./internal/guest/program
+	$(GO) generate ./internal/machine/guest/program
 
 image: ## Make the container image for amd64 and arm64, dist/cove-image.tar; AHEAD=false leaves out the Python environment and the warm interpreter, which take root
-	$(GO) run ./internal/container -version $(VERSION) -out dist/cove-image.tar -ahead=$(AHEAD)
+	$(GO) run ./internal/packaging/container -version $(VERSION) -out dist/cove-image.tar -ahead=$(AHEAD)
 
 seccomp: ## Make the container's seccomp profile again, of Docker's
-	$(GO) run ./internal/container seccomp "$$($(GO) mod download -json github.com/moby/profiles/seccomp@v0.3.0 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/default.json" > deploy/seccomp/cove.json.part
+	$(GO) run ./internal/packaging/container seccomp "$$($(GO) mod download -json github.com/moby/profiles/seccomp@v0.3.0 | sed -n 's/.*"Dir": "\(.*\)".*/\1/p')/default.json" > deploy/seccomp/cove.json.part
 	mv deploy/seccomp/cove.json.part deploy/seccomp/cove.json
 
 bin/helm: .ci/chart.mod
 	$(GO) build -modfile=.ci/chart.mod -o $@ helm.sh/helm/v4/cmd/helm
 
 chart: bin/helm ## Check the Helm chart against three releases of Kubernetes, with the Helm that .ci/chart.mod names
-	$(GO) run ./internal/helmchart bin/helm
+	$(GO) run ./internal/packaging/helmchart bin/helm
 
 cluster-check: build bin/helm ## Install the chart, with the image in dist/, into a Kubernetes of one node that is made for it, and work in it; takes root, and some 25 minutes the first time
-	test -e dist/cove-image.tar || $(GO) run ./internal/container -version $(VERSION) -architectures "$$($(GO) env GOARCH)" -out dist/cove-image.tar
+	test -e dist/cove-image.tar || $(GO) run ./internal/packaging/container -version $(VERSION) -architectures "$$($(GO) env GOARCH)" -out dist/cove-image.tar
 	.ci/cluster/check dist/cove-image.tar
 
 compose-check: build ## Bring deploy/compose up with Docker Compose 2, with the image in dist/, and work in it; takes root, and some 15 minutes the first time
-	test -e dist/cove-image.tar || $(GO) run ./internal/container -version $(VERSION) -architectures "$$($(GO) env GOARCH)" -out dist/cove-image.tar
+	test -e dist/cove-image.tar || $(GO) run ./internal/packaging/container -version $(VERSION) -architectures "$$($(GO) env GOARCH)" -out dist/cove-image.tar
 	.ci/compose/check dist/cove-image.tar
 
 lint: ## Check the style with golangci-lint, built at the version that .ci/lint.mod names
@@ -157,7 +157,7 @@ fmt: ## Format the Go code
 	gofmt -w $$(git ls-files '*.go')
 
 lock: ## Resolve the Python environments again and write their lock files
-	sh internal/pyenv/locks/update.sh
+	sh internal/python/pyenv/locks/update.sh
 
 FUZZTIME ?= 60s
 fuzz: ## Fuzz everything that reads what others send, FUZZTIME=60s for each target; a finding is kept in testdata/fuzz
@@ -216,7 +216,7 @@ web-dev: ## Serve the page with reload, before the server at COVE_SERVER (defaul
 	cd web && npm ci --loglevel=error && npm run dev
 
 # The table from import names to projects. COVE_NAMES_PUBLIC is a folder with the public tables that
-# internal/pydeps/names/README.md lists; NAMES_TOP=15000 also asks the index about that many projects, for some hours.
+# internal/python/deps/names/README.md lists; NAMES_TOP=15000 also asks the index about that many projects, for some hours.
 NAMES_TOP ?= 0
 NAMES_FLAGS ?=
 

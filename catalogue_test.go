@@ -15,11 +15,11 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/config"
-	"cove/internal/lang"
+	"cove/internal/core/config"
+	"cove/internal/core/lang"
 )
 
-const catalogue = "internal/lang/zh/"
+const catalogue = "internal/core/lang/zh/"
 
 // TestCatalogueIsComplete wants the catalogue to have all that the program says to people, translated, and nothing else
 // (go test . -run Catalogue -update writes what is missing into its files, with an empty translation, and takes out what nothing says any more).
@@ -134,7 +134,7 @@ func writeCatalogue(t *testing.T, want map[string]said, has map[string]lang.Entr
 		for _, id := range ids {
 			if p := want[id].pkg; p != pkg {
 				pkg = p
-				fmt.Fprintf(&b, "\n# internal/%s\n", pkg)
+				fmt.Fprintf(&b, "\n# package %s\n", pkg)
 			}
 			fmt.Fprintf(&b, "\nmsgid %s\nmsgstr %s\n", poText(id), poText(has[id].Text))
 		}
@@ -215,7 +215,7 @@ func (s *sayer) settingTexts(t *testing.T) {
 	before := ""
 	for n, line := range strings.Split(string(text), "\n") {
 		if strings.HasPrefix(line, "# variable: ") {
-			s.found[strings.TrimPrefix(before, "# ")] = said{area: "help", pkg: "config", file: "internal/config/groups.go", pos: token.Pos(n)}
+			s.found[strings.TrimPrefix(before, "# ")] = said{area: "help", pkg: "config", file: "internal/core/config/groups.go", pos: token.Pos(n)}
 		}
 		before = line
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/problem"
-	"cove/internal/status"
+	"cove/internal/core/problem"
+	"cove/internal/http/httpstatus"
 )
 
 var update = flag.Bool("update", false, "write docs/errors.md")
@@ -47,7 +47,7 @@ func TestErrorCodes(t *testing.T) {
 		if !strings.HasSuffix(c.meaning, ".") || len(c.meaning) < 20 {
 			t.Errorf("problem.%s has no comment that says what happened and what to do, but %q", name, c.meaning)
 		}
-		if s := status.Of(problem.Received(problem.Kind(c.kind), c.text, "")); !fits(c.text, s) {
+		if s := httpstatus.Of(problem.Received(problem.Kind(c.kind), c.text, "")); !fits(c.text, s) {
 			t.Errorf("the code %s has the status %d", c.text, s)
 		}
 		byText[c.text] = c
@@ -80,7 +80,7 @@ func pageOf(codes map[string]*code) string {
 		"| code | kind | HTTP | what happened, and what to do | made in |\n|---|---|---|---|---|\n")
 	for _, text := range slices.Sorted(maps.Keys(codes)) {
 		c := codes[text]
-		fmt.Fprintf(&page, "| `%s` | %s | %d | %s | %s |\n", text, c.kind, status.Of(problem.Received(problem.Kind(c.kind), text, "")), strings.ReplaceAll(c.meaning, "|", "\\|"),
+		fmt.Fprintf(&page, "| `%s` | %s | %d | %s | %s |\n", text, c.kind, httpstatus.Of(problem.Received(problem.Kind(c.kind), text, "")), strings.ReplaceAll(c.meaning, "|", "\\|"),
 			strings.Join(slices.Sorted(maps.Keys(c.made)), ", "))
 	}
 	return page.String()
@@ -125,7 +125,7 @@ func codesOf(t *testing.T) map[string]*code {
 func findMakers(t *testing.T, codes map[string]*code) {
 	t.Helper()
 	for _, f := range files(t) {
-		if f.isTest || f.pkg == "" || f.pkg == "problem" || f.pkg == "status" || strings.HasSuffix(f.pkg, "test") {
+		if f.isTest || f.pkg == "" || f.pkg == "problem" || f.pkg == "httpstatus" || strings.HasSuffix(f.pkg, "test") {
 			continue
 		}
 		apart := map[ast.Node]bool{}

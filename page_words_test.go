@@ -9,8 +9,8 @@ import (
 )
 
 // notOfThePage are packages whose problems the page does not show: commands, what is done before a server serves, and the interfaces of other programs.
-var notOfThePage = strings.Fields(`app archive bench benchcmd bundle cli client compat/anthropic compat/daytona compat/daytona/toolbox compat/dify compat/e2b compat/gemini
-	compat/jupyter compat/librechat compat/mcp compat/openai compat/sandboxai config debs eval libdata owner ports pyenv pyindex sandbox/docker sandbox/local seal telemetry template toolserver transcript`)
+var notOfThePage = strings.Fields(`app archive bundle cli client compat/anthropic compat/daytona compat/daytona/toolbox compat/dify compat/e2b compat/gemini
+	compat/jupyter compat/librechat compat/mcp compat/openai compat/sandboxai config debs eval libdata ownership ports pyenv pyindex sandbox/docker sandbox/local seal telemetry template toolserver transcript`)
 
 // notOnThePage are problems of the other packages that end a server before it serves, or that only commands meet.
 var notOnThePage = strings.Fields(`address_in_use address_invalid backup_damaged backup_newer bad_database config_invalid database_in_use database_newer database_not_empty

@@ -23,26 +23,26 @@ const (
 	longestFile     = 500
 )
 
-// layers lists the packages below internal/, lowest first; the programs of development below tools/ are above all of them. A package imports lower layers only; packages of one layer
+// layers lists the packages below the rooms of internal/, lowest first; the programs of development below tools/ are above all of them. A package imports lower layers only; packages of one layer
 // never import each other. "x/*" stands for the packages below x.
 var layers = [][]string{
 	{"terminal"},
 	{"terminal/terminaltest"},
-	{"problem", "lang", "ident", "memory", "workspace", "lineedit", "durable", "pages", "chart", "caution", "redact", "figures", "volume", "sdnotify", "gobuild", "umounter", "oldnotebook", "agree"},
-	{"wire", "config", "bundle", "telemetry", "pyindex", "audit", "intake", "sse", "byterange", "install", "status", "sandbox", "process", "filesystem", "tool", "rootfs", "seal"},
-	{"model", "pyenv", "guest", "egress", "pool", "auth", "owner", "stream", "archive", "sandbox/gvisor/filters", "pydeps/require"},
-	{"guest/program", "heap", "image", "surface", "lifetime", "testneeds", "oauth", "compat/e2b/envd"},
-	{"sandbox/*", "image/imagetest", "model/*", "link", "toolserver", "snapshot", "keeper", "libdata", "pydeps/*"},
-	{"sandbox/sandboxtest", "pydeps/scan"},
-	{"pydeps", "outdated", "debs"},
-	{"kernel", "pydeps/build"},
+	{"problem", "lang", "ident", "memory", "workspace", "lineedit", "durable", "pagestore", "chart", "screen", "redact", "displaysetup", "volume", "sdnotify", "gobuild", "unmount", "oldnotebook", "agreement"},
+	{"wire", "config", "bundle", "telemetry", "pyindex", "audit", "bodybudget", "sse", "byterange", "installation", "httpstatus", "sandbox", "process", "filesystem", "tool", "rootfs", "seal"},
+	{"model", "pyenv", "guest", "egress", "pool", "auth", "ownership", "stream", "archive", "sandbox/gvisor/filters", "deps/require"},
+	{"guest/program", "sharedmem", "image", "protocol", "sandboxclock", "testneeds", "oauth", "compat/e2b/envd"},
+	{"sandbox/*", "image/imagetest", "model/*", "guestlink", "toolserver", "snapshot", "keeper", "libdata", "deps/*"},
+	{"sandbox/sandboxtest", "deps/scan"},
+	{"deps", "replaced", "debs"},
+	{"kernel", "deps/build"},
 	{"session", "advice", "display"},
-	{"interpreter", "template", "named"},
+	{"loop", "template", "ondisk"},
 	{"transcript", "notebook"},
 	{"hub", "eval"},
 	{"ports", "builder", "compat/daytona/toolbox"},
-	{"store", "api", "compat/*", "page", "hub/hubtest"},
-	{"client", "httpd", "store/*", "api/apitest"},
+	{"store", "api", "compat/*", "webpage", "hub/hubtest"},
+	{"client", "front", "store/*", "api/apitest"},
 	{"cli"},
 	{"app"},
 	{"testneeds/report", "release", "container", "helmchart", "enginetable"},
@@ -55,7 +55,7 @@ var confined = map[string][]string{
 	"github.com/anthropics/anthropic-sdk-go":  {"model/anthropic"},
 	"github.com/google/go-containerregistry/": {"image", "image/imagetest", "container"},
 	"github.com/klauspost/compress":           {"image"},
-	"net/http":                                {"image", "image/imagetest", "model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "pyindex", "pydeps/gateway", "pydeps/indextest", "pydeps/build", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "httpd", "client", "telemetry", "sse", "byterange", "surface", "page", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic", "compat/gemini", "toolserver", "oauth", "intake"},
+	"net/http":                                {"image", "image/imagetest", "model", "model/openai", "model/anthropic", "model/modeltest", "model/choose", "cli", "pyindex", "deps/gateway", "deps/indextest", "deps/build", "api", "api/apitest", "compat/openai", "compat/e2b", "compat/e2b/envd", "front", "client", "telemetry", "sse", "byterange", "protocol", "webpage", "libdata", "egress", "ports", "compat/dify", "compat/librechat", "compat/jupyter", "compat/sandboxai", "compat/mcp", "compat/daytona", "compat/daytona/toolbox", "compat/anthropic", "compat/gemini", "toolserver", "oauth", "bodybudget"},
 	"database/sql":                            {"store", "store/pgtest"},
 	"modernc.org/sqlite":                      {"store"},
 	"connectrpc.com/":                         {"compat/e2b", "compat/e2b/envd"},
@@ -77,7 +77,7 @@ var confined = map[string][]string{
 
 // unnamed are words that the files of a package do not have, tests apart: what it must not know by name.
 var unnamed = map[string][]string{
-	"httpd": {`"/v1`, `"/api`, "openai", "OpenAI"},           // surfaces, which are values to it
+	"front": {`"/v1`, `"/api`, "openai", "OpenAI"},           // surfaces, which are values to it
 	"store": {`json:"type"`, "ParseEvent", "ParseTurnEvent"}, // what is in events, which are bytes to it
 	// what a stream is about: it has a name, and its events have parts
 	"stream": {"ident", "transcript", "telemetry", "Execution", "Turn", "Session", "Kernel"},
@@ -133,7 +133,7 @@ func TestWhatIsNotKnownByName(t *testing.T) {
 
 // edges lists imports that some packages do not have although their layer would let them.
 var edges = map[string][]string{
-	"kernel":                 {"pydeps"},
+	"kernel":                 {"deps"},
 	"hub":                    {"wire"}, // what is said between host and guest is for those who talk to guests
 	"api":                    {"wire"},
 	"compat/*":               {"wire"},
@@ -152,7 +152,7 @@ func TestEdges(t *testing.T) {
 			}
 			seen++
 			for name, at := range imports(f) {
-				if short, own := strings.CutPrefix(name, "cove/internal/"); own && slices.Contains(barred, short) {
+				if short := inRoom(name); short != "" && slices.Contains(barred, short) {
 					t.Errorf("%s: %s does not import %s", at, f.pkg, short)
 				}
 			}
@@ -164,16 +164,16 @@ func TestEdges(t *testing.T) {
 }
 
 // apart lists the packages of development: the program that users get has none of them.
-var apart = []string{"pydeps/indextest", "hub/hubtest", "api/apitest", "store/pgtest", "model/modeltest", "sandbox/sandboxtest", "terminal/terminaltest", "testneeds", "testneeds/*", "gobuild", "release", "container", "helmchart", "enginetable"}
+var apart = []string{"deps/indextest", "hub/hubtest", "api/apitest", "store/pgtest", "model/modeltest", "sandbox/sandboxtest", "terminal/terminaltest", "testneeds", "testneeds/*", "gobuild", "release", "container", "helmchart", "enginetable"}
 
 func TestTheProductHasNothingOfDevelopment(t *testing.T) {
 	t.Parallel()
 	linked := closure(t, "cove/cmd/cove")
-	if !linked["cove/internal/app"] || !linked["cove/internal/pydeps/names"] {
+	if !linked["cove/internal/commands/app"] || !linked["cove/internal/python/deps/names"] {
 		t.Fatalf("of cmd/cove, only %v was found", linked)
 	}
 	for pkg := range linked {
-		short := strings.TrimPrefix(pkg, "cove/internal/")
+		short := inRoom(pkg)
 		for _, name := range apart {
 			if short == name || strings.HasSuffix(name, "/*") && path.Dir(short) == path.Dir(name) {
 				t.Errorf("cmd/cove contains %s", pkg)
@@ -246,7 +246,7 @@ func compiledAtTheStart(f *ast.File) (calls []*ast.CallExpr) {
 
 type file struct {
 	path    string // relative, slash-separated
-	pkg     string // below internal/, or "" elsewhere
+	pkg     string // as inRoom returns it
 	isTest  bool
 	ast     *ast.File
 	set     *token.FileSet
@@ -288,11 +288,7 @@ var parsed = sync.OnceValues(func() ([]file, error) {
 			return err
 		}
 		slash := filepath.ToSlash(name)
-		pkg, below := strings.CutPrefix(path.Dir(slash), "internal/")
-		if !below {
-			pkg = ""
-		}
-		out = append(out, file{path: slash, pkg: pkg, isTest: strings.HasSuffix(name, "_test.go"), ast: parsed, set: set, content: content})
+		out = append(out, file{path: slash, pkg: inRoom("cove/" + path.Dir(slash)), isTest: strings.HasSuffix(name, "_test.go"), ast: parsed, set: set, content: content})
 		return nil
 	})
 	return out, err
@@ -307,6 +303,44 @@ func TestTestsSayWhatTheyLeaveOut(t *testing.T) {
 		if found := skips.Find(f.content); found != nil && f.pkg != "testneeds" {
 			t.Errorf("%s has %s, which nobody hears of; package testneeds has Asked, Absent and RunsElsewhere", f.path, found)
 		}
+	}
+}
+
+// rooms are the folders of internal/: what a newcomer sees first. See docs/architecture.md.
+var rooms = []string{"core", "machine", "python", "sessions", "llm", "code", "server", "http", "commands", "packaging", "testkit"}
+
+// inRoom returns the path of a package below its room, such as "hub" and "compat/openai", for the import path of one below internal/, and otherwise "".
+func inRoom(name string) string {
+	below, _ := strings.CutPrefix(name, "cove/internal/")
+	if below == name {
+		return ""
+	}
+	_, pkg, _ := strings.Cut(below, "/")
+	return pkg
+}
+
+// TestRooms wants every package in a room, under a name that no other room has.
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	roomOf := map[string]string{}
+	for _, f := range files(t) {
+		below, ours := strings.CutPrefix(f.path, "internal/")
+		if !ours {
+			continue
+		}
+		room, rest, _ := strings.Cut(below, "/")
+		first, _, inside := strings.Cut(rest, "/")
+		switch {
+		case !slices.Contains(rooms, room) || !inside:
+			t.Errorf("%s is in none of the rooms %v", f.path, rooms)
+		case roomOf[first] == "":
+			roomOf[first] = room
+		case roomOf[first] != room:
+			t.Errorf("%s: there is a package %s in the room %s, too", f.path, first, roomOf[first])
+		}
+	}
+	if len(roomOf) < 50 {
+		t.Errorf("only %d packages were found", len(roomOf))
 	}
 }
 
@@ -355,8 +389,8 @@ func TestImportsPointDown(t *testing.T) {
 			continue
 		}
 		for name, at := range imports(f) {
-			other, ours := strings.CutPrefix(name, "cove/internal/")
-			if ours && layerOf(other) >= own {
+			other := inRoom(name)
+			if other != "" && layerOf(other) >= own {
 				t.Errorf("%s: %s may not import %s, which is not in a lower layer", at, f.pkg, other)
 			}
 		}
@@ -370,7 +404,7 @@ func TestTheGuestImportsOnlyWire(t *testing.T) {
 			continue
 		}
 		for name, at := range imports(f) {
-			if strings.HasPrefix(name, "cove/") && name != "cove/internal/wire" {
+			if strings.HasPrefix(name, "cove/") && name != "cove/internal/machine/wire" {
 				t.Errorf("%s: the guest faces hostile code and imports nothing of ours but wire, not %s", at, name)
 			}
 		}
@@ -435,7 +469,7 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 			if !ok {
 				continue
 			}
-			if fn.Recv == nil && fn.Name.Name == "init" && f.path != "internal/umounter/umounter.go" { // being early is what that one is for
+			if fn.Recv == nil && fn.Name.Name == "init" && f.path != "internal/machine/unmount/unmount.go" { // being early is what that one is for
 				t.Errorf("%s: there is an init function", f.set.Position(fn.Pos()))
 			}
 			if n := f.set.Position(fn.End()).Line - f.set.Position(fn.Pos()).Line + 1; n > longestFunction {
@@ -448,7 +482,7 @@ func TestFilesAndFunctionsAreShort(t *testing.T) {
 func TestEnvironmentsAreLocked(t *testing.T) {
 	t.Parallel()
 	for _, set := range []string{"standard", "minimal"} {
-		text, err := os.ReadFile(filepath.Join("internal", "pyenv", "locks", set+".txt"))
+		text, err := os.ReadFile(filepath.Join("internal", "python", "pyenv", "locks", set+".txt"))
 		if err != nil {
 			t.Error(err)
 			continue

@@ -35,7 +35,9 @@ type place struct {
 }
 
 // silent are packages of the program whose texts do not reach people at the command line: programs of other protocols read them.
-func silent(pkg string) bool { return strings.HasPrefix(pkg, "compat/") || pkg == "page" || pkg == "" }
+func silent(pkg string) bool {
+	return strings.HasPrefix(pkg, "compat/") || pkg == "webpage" || pkg == ""
+}
 
 // areaOf is the file of the catalogue for the problems of a package.
 func areaOf(pkg string) string {
@@ -43,11 +45,11 @@ func areaOf(pkg string) string {
 	switch first {
 	case "cli":
 		return "cli"
-	case "hub", "api", "httpd", "auth", "oauth", "store", "client", "ports", "builder", "surface", "stream", "intake", "owner", "transcript", "notebook", "sse", "byterange", "audit", "telemetry", "status":
+	case "hub", "api", "front", "auth", "oauth", "store", "client", "ports", "builder", "protocol", "stream", "bodybudget", "ownership", "transcript", "notebook", "sse", "byterange", "audit", "telemetry", "httpstatus":
 		return "server"
-	case "model", "interpreter", "eval", "advice", "tool", "toolserver", "caution":
+	case "model", "loop", "eval", "advice", "tool", "toolserver", "screen":
 		return "models"
-	case "pydeps", "pyenv", "pyindex", "libdata", "outdated", "install":
+	case "deps", "pyenv", "pyindex", "libdata", "replaced", "installation":
 		return "packages"
 	}
 	return "sandboxes"
@@ -132,7 +134,7 @@ func (s *sayer) callee(call *ast.CallExpr, f file) string {
 	case *ast.SelectorExpr:
 		if x, ok := fn.X.(*ast.Ident); ok {
 			for full := range imports(f) {
-				if own, ours := strings.CutPrefix(full, "cove/internal/"); path.Base(full) == x.Name {
+				if own, ours := inRoom(full), inRoom(full) != ""; path.Base(full) == x.Name {
 					if ours {
 						return own + "." + fn.Sel.Name
 					}
@@ -221,9 +223,9 @@ func speaking(of, field string) bool {
 		return field == "Text"
 	case "Refusal": // of packages
 		return field == "Reason" || field == "Hint"
-	case "Answer", "pydeps/names": // what the name of a module means
+	case "Answer", "deps/names": // what the name of a module means
 		return field == "Explanation" || field == "Hint"
-	case "pydeps":
+	case "deps":
 		return field == "Reason" || field == "Hint" || field == "Notes"
 	case "Finding": // of cove's own checks
 		return field == "Message"

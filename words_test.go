@@ -17,38 +17,38 @@ var common = []string{"client", "host", "limit", "log", "message", "package", "p
 // otherTerms are words of the glossary's column "not" that stand for something else in some packages, which may declare them. A package more is a
 // decision.
 var otherTerms = map[string][]string{
-	"account":   {"api", "app", "auth", "cli", "httpd", "store"},                            // of a person on a server, of the machine's user
-	"adapter":   {"api", "model/anthropic", "model/openai"},                                 // between a library and ours
-	"agent":     {"api", "audit", "auth", "httpd", "pydeps/gateway"},                        // User-Agent
-	"backend":   {"pydeps/indextest"},                                                       // PEP 517's, which builds a distribution
-	"backup":    {"app", "cli", "config", "problem", "store", "telemetry"},                  // of the database and its files
-	"blob":      {"app", "store"},                                                           // SQL's column of bytes
-	"cache":     {"pydeps/gateway", "pydeps/layer", "pyenv", "sandbox/gvisor", "testneeds"}, // of answers, of the loader
-	"channel":   {"link", "pydeps/scan", "wire"},                                            // of a frame; conda's
-	"chat":      {"cli", "model/openai"},                                                    // the command; OpenAI's API
-	"client":    {"client", "httpd", "hub", "interpreter"},
-	"container": {"sandbox/docker"},                                             // Docker's
-	"daemon":    {"sandbox/docker", "sandbox/sandboxtest"},                      // Docker's
-	"export":    {"api", "cli", "problem"},                                      // the command and the operation
-	"fork":      {"api", "cli", "client", "hub", "named", "store", "telemetry"}, // of a session, of a conversation
-	"host":      {"sandbox", "guest", "httpd", "model", "model/modeltest", "pydeps/gateway", "sandbox/docker", "sandbox/sandboxtest"},
+	"account":   {"api", "app", "auth", "cli", "front", "store"},                        // of a person on a server, of the machine's user
+	"adapter":   {"api", "model/anthropic", "model/openai"},                             // between a library and ours
+	"agent":     {"api", "audit", "auth", "front", "deps/gateway"},                      // User-Agent
+	"backend":   {"deps/indextest"},                                                     // PEP 517's, which builds a distribution
+	"backup":    {"app", "cli", "config", "problem", "store", "telemetry"},              // of the database and its files
+	"blob":      {"app", "store"},                                                       // SQL's column of bytes
+	"cache":     {"deps/gateway", "deps/layer", "pyenv", "sandbox/gvisor", "testneeds"}, // of answers, of the loader
+	"channel":   {"guestlink", "deps/scan", "wire"},                                     // of a frame; conda's
+	"chat":      {"cli", "model/openai"},                                                // the command; OpenAI's API
+	"client":    {"client", "front", "hub", "loop"},
+	"container": {"sandbox/docker"},                                              // Docker's
+	"daemon":    {"sandbox/docker", "sandbox/sandboxtest"},                       // Docker's
+	"export":    {"api", "cli", "problem"},                                       // the command and the operation
+	"fork":      {"api", "cli", "client", "hub", "ondisk", "store", "telemetry"}, // of a session, of a conversation
+	"host":      {"sandbox", "guest", "front", "model", "model/modeltest", "deps/gateway", "sandbox/docker", "sandbox/sandboxtest"},
 	"instance":  {"sandbox/gvisor"}, // a sandbox's folder with its processes
-	"limit":     {"app", "cli", "config", "httpd", "hub", "interpreter", "model", "named", "pydeps/layer", "sandbox", "sandbox/docker", "sandbox/gvisor", "snapshot", "store"},
-	"log":       {"api", "app", "audit", "config", "httpd", "sandbox/gvisor", "telemetry"},
+	"limit":     {"app", "cli", "config", "front", "hub", "loop", "model", "ondisk", "deps/layer", "sandbox", "sandbox/docker", "sandbox/gvisor", "snapshot", "store"},
+	"log":       {"api", "app", "audit", "config", "front", "sandbox/gvisor", "telemetry"},
 	"message":   {"api", "cli", "guest", "kernel", "model", "model/modeltest", "model/openai", "wire"}, // of an error, of a model, on a wire
-	"mirror":    {"pydeps/indextest"},                                                                  // an index that copies another
+	"mirror":    {"deps/indextest"},                                                                    // an index that copies another
 	"node":      {"eval", "testneeds"},                                                                 // of YAML; Node.js
-	"package":   {"api", "app", "cli", "client", "config", "hub", "install", "interpreter", "pydeps", "release", "session"},
-	"project":   {"api", "auth", "cli", "client", "config", "hub", "pydeps", "pydeps/gateway", "pydeps/names", "store"}, // of users; of an index
-	"proxy":     {"debs", "pydeps", "pydeps/build", "pydeps/gateway", "pyindex"},                                        // HTTP_PROXY
-	"reset":     {"model", "pydeps/layer", "wire"},                                                                      // of a connection, a reader, a delay
-	"runtime":   {"app", "config", "problem", "sandbox", "sandbox/docker", "sandbox/gvisor", "snapshot"},                // OCI's: runsc
+	"package":   {"api", "app", "cli", "client", "config", "hub", "installation", "loop", "deps", "release", "session"},
+	"project":   {"api", "auth", "cli", "client", "config", "hub", "deps", "deps/gateway", "deps/names", "store"}, // of users; of an index
+	"proxy":     {"debs", "deps", "deps/build", "deps/gateway", "pyindex"},                                        // HTTP_PROXY
+	"reset":     {"model", "deps/layer", "wire"},                                                                  // of a connection, a reader, a delay
+	"runtime":   {"app", "config", "problem", "sandbox", "sandbox/docker", "sandbox/gvisor", "snapshot"},          // OCI's: runsc
 	"service":   {"model"},
-	"task":      {"cli", "eval", "sandbox/docker", "sandbox/gvisor"},                                        // of an evaluation; what Linux calls a thread
-	"term":      {"store"},                                                                                  // of an SQL expression
-	"thread":    {"sandbox/gvisor"},                                                                         // of the system
-	"upload":    {"api", "client", "config", "httpd", "hub", "ident", "problem", "pydeps/gateway", "store"}, // a request that brings a file, a file that comes in pieces; when an index got one
-	"version":   {"api", "cli", "client", "interpreter", "kernel", "pydeps", "pydeps/gateway", "pydeps/indextest", "pydeps/layer", "pydeps/names", "pydeps/require", "release", "store"},
+	"task":      {"cli", "eval", "sandbox/docker", "sandbox/gvisor"},                                      // of an evaluation; what Linux calls a thread
+	"term":      {"store"},                                                                                // of an SQL expression
+	"thread":    {"sandbox/gvisor"},                                                                       // of the system
+	"upload":    {"api", "client", "config", "front", "hub", "ident", "problem", "deps/gateway", "store"}, // a request that brings a file, a file that comes in pieces; when an index got one
+	"version":   {"api", "cli", "client", "loop", "kernel", "deps", "deps/gateway", "deps/indextest", "deps/layer", "deps/names", "deps/require", "release", "store"},
 }
 
 // private are words and phrases that a reader would have to guess at, or that speak of software as of a person; see docs/style.md.

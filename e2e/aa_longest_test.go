@@ -3,7 +3,7 @@ package e2e_test
 import (
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // What takes minutes by itself: parallel tests begin in the order of the names of files, and one that begins last runs alone at the end.

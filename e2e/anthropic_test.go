@@ -15,8 +15,8 @@ import (
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestClientsAnthropic has Anthropic's published clients talk to a server whose model, after another provider's interface, follows a script.

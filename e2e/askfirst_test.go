@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/api"
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/http/api"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestCodeOfAServerIsShownBeforeItRuns has a server's code wait for a word on the user's terminal: because of --ask, and because its conversation wants it.

@@ -18,7 +18,7 @@ import (
 	"github.com/johannesboyne/gofakes3"
 	"github.com/johannesboyne/gofakes3/backend/s3mem"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // objects is an object storage with TLS and a bucket named "backups", which fails while down is set, and whose credentials may not list uploads. env has how a server reaches it.

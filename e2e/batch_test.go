@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/api"
-	"cove/internal/client"
-	"cove/internal/hub"
-	"cove/internal/model/modeltest"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/http/api"
+	"cove/internal/http/client"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/server/hub"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestBatch has many cells and a question run in one request, by the client and by the command.

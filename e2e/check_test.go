@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/advice"
-	"cove/internal/testneeds"
+	"cove/internal/code/advice"
+	"cove/internal/testkit/testneeds"
 )
 
-// What cove check did on the programs of internal/advice/testdata/faults when it was last improved. It may do better: change the numbers then.
+// What cove check did on the programs of internal/code/advice/testdata/faults when it was last improved. It may do better: change the numbers then.
 const (
 	leastHits       = 58 // faults that were found
 	mostMisses      = 0  // faults that were not found
@@ -54,7 +54,7 @@ func check(t *testing.T, code int, args ...string) (c *command, found checked) {
 func TestKnownFaults(t *testing.T) {
 	t.Parallel()
 	testneeds.FullTier(t)
-	names, err := filepath.Glob("../internal/advice/testdata/faults/*.py")
+	names, err := filepath.Glob("../internal/code/advice/testdata/faults/*.py")
 	if err != nil || len(names) != 20 {
 		t.Fatalf("%d programs, %v; want 20", len(names), err)
 	}

@@ -7,13 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/api"
-	"cove/internal/client"
-	"cove/internal/hub"
-	"cove/internal/kernel"
-	"cove/internal/model/modeltest"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/http/api"
+	"cove/internal/http/client"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/python/kernel"
+	"cove/internal/server/hub"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestCodeWaitsWithoutItsSession pauses sessions whose code waits for its client.

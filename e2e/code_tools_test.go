@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/api"
-	"cove/internal/client"
-	"cove/internal/interpreter"
-	"cove/internal/kernel"
-	"cove/internal/model/modeltest"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/http/api"
+	"cove/internal/http/client"
+	"cove/internal/llm/loop"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/python/kernel"
+	"cove/internal/testkit/testneeds"
 )
 
 // codeToolsModel runs the program that the user's words have between marks, and then says what came of it.
@@ -49,12 +49,12 @@ func adding() []api.Tool {
 }
 
 // asked runs a turn to its end.
-func asked(ctx context.Context, c *client.Client, conversation string, n api.NewTurn) (api.Turn, []interpreter.Event, error) {
+func asked(ctx context.Context, c *client.Client, conversation string, n api.NewTurn) (api.Turn, []loop.Event, error) {
 	turn, events, err := c.Ask(ctx, conversation, n)
 	if err != nil {
 		return turn, nil, err
 	}
-	var all []interpreter.Event
+	var all []loop.Event
 	for e, err := range events {
 		if err != nil {
 			return turn, all, err
@@ -110,8 +110,8 @@ print(a, b, c)>>>`, Tools: adding()})
 	if err != nil || turn.State != "waiting" || len(turn.Calls) != 1 || turn.Calls[0].Name != "add" || turn.Calls[0].Arguments != `{"a": 1, "b": 2}` || turn.Calls[0].Execution == "" {
 		t.Fatalf("%v %+v", err, turn)
 	}
-	if !slices.ContainsFunc(events, func(e interpreter.Event) bool {
-		o, _ := e.(interpreter.Output)
+	if !slices.ContainsFunc(events, func(e loop.Event) bool {
+		o, _ := e.(loop.Output)
 		printed, ok := o.Event.(kernel.Stream)
 		return ok && string(printed.Data) == "before\n"
 	}) {
@@ -132,7 +132,7 @@ print(a, b, c)>>>`, Tools: adding()})
 	if err != nil || turn.State != "completed" || turn.Answer != "It says: before\nfetch: it is too far\n3 13 23" {
 		t.Errorf("%v %+v", err, turn)
 	}
-	if start, ok := events[0].(interpreter.Start); !ok || !start.Resumed {
+	if start, ok := events[0].(loop.Start); !ok || !start.Resumed {
 		t.Errorf("the turn begins with %#v", events[0])
 	}
 	if asks := len(upstream.Requests()) - before; asks != 2 {

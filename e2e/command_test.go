@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/testkit/testneeds"
 )
 
 // patience is how long a command may take before a test takes it as hanging. It is no measure of speed.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/api"
-	"cove/internal/problem"
-	"cove/internal/testneeds"
+	"cove/internal/core/problem"
+	"cove/internal/http/api"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestCodeIsLookedAt: what a look at code finds is with the execution, and a project's rules keep code from running.

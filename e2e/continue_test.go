@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/testkit/testneeds"
 )
 
 // conversing returns a command that shares its history and its sessions with others of that folder.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestClientsDaytona has Daytona's own client libraries, as they are published, use a server by the variables that they know; and programs for them that have a model write the code.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestClientsDaytonaToolbox has Daytona's own client libraries use what a sandbox has: code, shells, terminals, files, Git and language servers.

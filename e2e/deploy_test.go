@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/telemetry"
-	"cove/internal/testneeds"
+	"cove/internal/core/telemetry"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestAlertRules has Prometheus's own checker read the alert rules and run their tests, and a server have every metric that they, the dashboard and the guide name.

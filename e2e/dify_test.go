@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // difyAnswer is an answer as Dify reads it.

@@ -12,9 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/pydeps/indextest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/python/deps/indextest"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestDocsPage does with curl what the API's page says, as somebody who reads it from the top: every example is run as it stands, in one shell,

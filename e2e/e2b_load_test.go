@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // e2bRequest sends what E2B's libraries send, and returns the whole answer.

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/auth"
-	"cove/internal/pydeps/indextest"
-	"cove/internal/testneeds"
+	"cove/internal/python/deps/indextest"
+	"cove/internal/server/auth"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestClientsE2B has E2B's own client libraries, as they are published, use a server by the variables that they know.

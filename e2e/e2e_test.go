@@ -13,11 +13,11 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/pydeps/indextest"
-	"cove/internal/pyenv"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/python/deps/indextest"
+	"cove/internal/python/pyenv"
+	"cove/internal/testkit/testneeds"
 )
 
 func TestMain(m *testing.M) {

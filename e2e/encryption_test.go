@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/store/pgtest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/server/store/pgtest"
+	"cove/internal/testkit/testneeds"
 )
 
 // kept is a server whose data is searched.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestDockerEngine has a server and commands run their sandboxes in containers of a Docker daemon: code, files and ports as everywhere, what cannot be is refused in words, and

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/pydeps/indextest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/python/deps/indextest"
+	"cove/internal/testkit/testneeds"
 )
 
 // evalFiles are tasks in every format, with a model that is known to be right in some of them: see evalSteps and evalShares.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestRunEnds runs code that ends in each way that cove tells apart; the exit code and, with --json, the last line say which.

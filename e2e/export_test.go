@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/pyenv"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/python/pyenv"
+	"cove/internal/testkit/testneeds"
 )
 
 // jupyter makes a Python that has what reads and runs notebooks, or says why it cannot.

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/api"
-	"cove/internal/testneeds"
+	"cove/internal/http/api"
+	"cove/internal/testkit/testneeds"
 )
 
 // files are requests about the files of one session on a server.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // drawings counts the pictures of four texts of one length, which are one where boxes are drawn.

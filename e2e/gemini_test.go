@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // goModule builds a program with a module of its own: what it needs is no part of cove.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // pagesOf are programs of libraries that draw for browsers, with what is in the page that is saved, and what the model is told of it.

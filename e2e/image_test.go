@@ -10,10 +10,10 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"cove/internal/image/imagetest"
-	"cove/internal/pyenv"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/machine/image/imagetest"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/python/pyenv"
+	"cove/internal/testkit/testneeds"
 )
 
 // inImage is a command that runs code in an image. What follows the code are further arguments.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // notebookFrame is a message of a kernel's WebSocket.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestClientsJupyterLab has people's way through JupyterLab and Notebook 7 done in a real browser: with cove as their gateway on one's own machine, and through JupyterLab with cove's files and terminals, too.

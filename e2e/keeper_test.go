@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // keeper is the process that keeps the session lab in memory.

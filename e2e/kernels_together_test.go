@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/api"
-	"cove/internal/interpreter"
-	"cove/internal/kernel"
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/http/api"
+	"cove/internal/llm/loop"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/python/kernel"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestProgramsOfOneAnswerRunTogether has a model call the interpreter three times at once. Each program waits for the other two, so that none would end if they ran one after the other.
@@ -54,9 +54,9 @@ print(name, "met the others")`
 	var told []string
 	for _, e := range all {
 		switch e := e.(type) {
-		case interpreter.Start:
+		case loop.Start:
 			told = append(told, fmt.Sprintf("%d in %q", e.Step, e.Kernel))
-		case interpreter.Output:
+		case loop.Output:
 			if out, ok := e.Event.(kernel.Stream); ok {
 				told = append(told, fmt.Sprintf("%d: %s", e.Step, strings.TrimSpace(string(out.Data))))
 			}

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/testkit/testneeds"
 )
 
 // cove returns a command of the real binary whose sandboxes live in the folder runtime.

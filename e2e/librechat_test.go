@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // libreAnswer is an answer to an execution as LibreChat reads it.

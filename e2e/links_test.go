@@ -15,8 +15,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cove/internal/api"
-	"cove/internal/testneeds"
+	"cove/internal/http/api"
+	"cove/internal/testkit/testneeds"
 )
 
 // visitor is somebody's browser, which finds every name at the server and has no key.

@@ -12,11 +12,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/api"
-	"cove/internal/client"
-	"cove/internal/problem"
-	"cove/internal/process"
-	"cove/internal/testneeds"
+	"cove/internal/core/problem"
+	"cove/internal/http/api"
+	"cove/internal/http/client"
+	"cove/internal/machine/process"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestProgramsInASession runs programs in a session from the command line: with pipes, in the background, with signals, and over commands that save it.

@@ -15,7 +15,7 @@ import (
 	"strconv"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // passedScenarios is how many of the protocol's conformance tests this server passes at least in each version, so that one that comes to count as absent is noticed.

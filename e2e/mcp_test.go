@@ -15,8 +15,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/testkit/testneeds"
 )
 
 // keyed sends a key with each request.

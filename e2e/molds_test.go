@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"cove/internal/pyenv"
-	"cove/internal/sandbox"
-	"cove/internal/sandbox/gvisor"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/session"
-	"cove/internal/snapshot"
-	"cove/internal/testneeds"
+	"cove/internal/machine/sandbox"
+	"cove/internal/machine/sandbox/gvisor"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/machine/snapshot"
+	"cove/internal/python/pyenv"
+	"cove/internal/sessions/session"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestSoakMolds makes the memory of interpreters common to sessions, one after the other, with one to eight threads of the numerical libraries. The sessions compute what they should.

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // seated is a command that somebody sits before, with what was typed ahead.

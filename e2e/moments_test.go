@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // moments is what the killing of commands on sessions works with.

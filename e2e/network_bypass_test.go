@@ -20,7 +20,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/sys/unix"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // The world that cove is in for this test: two network namespaces. cove runs in one, and all else is in the other, which stands for the internet, the network of a company, and a cloud.

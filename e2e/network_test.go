@@ -25,7 +25,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // inner is a server of this machine that sessions can be let reach: at a name that leads to this machine, which is no public address.

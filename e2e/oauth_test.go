@@ -19,7 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 const callPython = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"python","arguments":{"code":"6 * 7"}}}`

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // lackingForOffice are the programs of testdata/office that need more than the system packages of docs/packages.md, with what they are told where that is missing.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestClientsOpenWebUI has Open WebUI's own client run code in kernels of a server.

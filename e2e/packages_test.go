@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/pydeps/indextest"
-	"cove/internal/testneeds"
+	"cove/internal/python/deps/indextest"
+	"cove/internal/testkit/testneeds"
 )
 
 // shopping is a data folder of a test's own, and an index with one package, cowsay.

@@ -4,8 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"cove/internal/pydeps/indextest"
-	"cove/internal/testneeds"
+	"cove/internal/python/deps/indextest"
+	"cove/internal/testkit/testneeds"
 )
 
 // pageWheel is what the page's checks install. It is large enough for its download to be seen.

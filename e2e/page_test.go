@@ -19,9 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/pydeps/indextest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/python/deps/indextest"
+	"cove/internal/testkit/testneeds"
 )
 
 // pagePatience bounds each of the front's programs, on a machine that does much else.

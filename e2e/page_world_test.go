@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"cove/internal/pydeps/indextest"
+	"cove/internal/python/deps/indextest"
 )
 
 // foreignHost is a name that only the checks' browser knows: it leads to this machine.

@@ -14,10 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/config"
-	"cove/internal/pydeps/names"
-	"cove/internal/pyenv"
-	"cove/internal/testneeds"
+	"cove/internal/core/config"
+	"cove/internal/python/deps/names"
+	"cove/internal/python/pyenv"
+	"cove/internal/testkit/testneeds"
 )
 
 // popular is one line of testdata/popular.tsv.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // manyAtOnce is how many connections a session has at once, one way and the other.

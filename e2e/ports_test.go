@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestPortsOfASession reaches servers in a session from this machine: one here, and one on a server.

@@ -3,7 +3,7 @@ package e2e_test
 import (
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // countedProcessors has all that programs count processors by say how many there are, and prints those that say otherwise than wanted.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestRunOnAServer runs programs on a server as on this machine: with arguments, files, figures, exit codes and Ctrl-C.

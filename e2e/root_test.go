@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/api"
-	"cove/internal/problem"
-	"cove/internal/testneeds"
+	"cove/internal/core/problem"
+	"cove/internal/http/api"
+	"cove/internal/testkit/testneeds"
 )
 
 // asRoot runs a line as root in a session of a server and returns what it wrote.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestClientsSandboxAI has SandboxAI's published client use a server, as its own tests do: cells and commands, split and not, and what a sandbox keeps.

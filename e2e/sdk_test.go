@@ -15,10 +15,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/durable"
-	"cove/internal/model/modeltest"
-	"cove/internal/pyenv"
-	"cove/internal/testneeds"
+	"cove/internal/core/durable"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/python/pyenv"
+	"cove/internal/testkit/testneeds"
 )
 
 // sdkPatience bounds one script, its installation included.

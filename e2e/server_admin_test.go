@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestAdministrationOfAServer does each command for sessions and for administration with a server, in pipes, by the names and the ids that the commands before have printed.

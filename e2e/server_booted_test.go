@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestResumedInABootedSandbox has sessions resumed and forked in sandboxes that were booted before, and one that has other limits in its own.

@@ -16,11 +16,11 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/auth"
-	"cove/internal/ident"
-	"cove/internal/model/modeltest"
-	"cove/internal/store/pgtest"
-	"cove/internal/testneeds"
+	"cove/internal/core/ident"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/server/auth"
+	"cove/internal/server/store/pgtest"
+	"cove/internal/testkit/testneeds"
 )
 
 // canaries are secrets that a server is given, and which must stay where they are.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestServerOnASmallDisk pauses three sessions of 100 MB at once, on a disk with room for one. What cannot be saved says so and goes on.

@@ -15,8 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/ident"
-	"cove/internal/testneeds"
+	"cove/internal/core/ident"
+	"cove/internal/testkit/testneeds"
 )
 
 // raw makes a request whose address is sent as it is written.

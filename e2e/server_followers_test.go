@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestScaleFollowersThatDoNotRead has as many clients of one key as there may be follow an execution without reading: the one who reads has the whole output. What they cost the server is measured by

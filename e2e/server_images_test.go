@@ -9,8 +9,8 @@ import (
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
-	"cove/internal/image/imagetest"
-	"cove/internal/testneeds"
+	"cove/internal/machine/image/imagetest"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestImagesOfAServer has callers of a server begin sessions from an image that its operator allows: by the API, the command line and E2B's own library. The sessions stay in it when its tag moves,

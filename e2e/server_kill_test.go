@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/store/pgtest"
-	"cove/internal/testneeds"
+	"cove/internal/server/store/pgtest"
+	"cove/internal/testkit/testneeds"
 )
 
 // acknowledged is what a server said that it had done, which must be there whatever becomes of the server. A nil one takes nothing down.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestTooLargeBodiesAreAnswered sends 40 MB to each interface as Python's http.client does, without looking for an answer before all is sent: each says that it is too much.

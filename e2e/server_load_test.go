@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // cells are what each user runs, and what each cell prints.

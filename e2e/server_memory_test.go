@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/auth"
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/server/auth"
+	"cove/internal/testkit/testneeds"
 )
 
 // littleGarbage has the server collect garbage often: what counts is what it holds, not what a busy machine has not collected yet.

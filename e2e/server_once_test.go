@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestRequestRepeatedAfterAKill: a client that does not know whether its request got through sends it again, to the next server, and the code runs once.

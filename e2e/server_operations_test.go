@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"cove/internal/api"
-	"cove/internal/auth"
-	"cove/internal/compat/openai"
-	"cove/internal/ident"
+	"cove/internal/core/ident"
+	"cove/internal/http/api"
+	"cove/internal/http/compat/openai"
+	"cove/internal/server/auth"
 )
 
 // operation is a route with what it takes to call it. In path and body a word in braces stands for an object, "{!word}" for one that is made for

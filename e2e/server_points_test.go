@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // points are what a session can be returned to.

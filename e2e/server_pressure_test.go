@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // limited makes a memory cgroup with a limit and returns its folder, or says why that cannot be.

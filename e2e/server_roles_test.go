@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/auth"
-	"cove/internal/model/modeltest"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/server/auth"
 )
 
 // caller is somebody with a key, or with none that is good.

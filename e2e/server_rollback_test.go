@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // diarist is a user who notes what his session acknowledged.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestEventsArriveSoon measures how long events take from the code's own clock to a client, and checks that all of them arrive in their order.

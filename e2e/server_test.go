@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/api/apitest"
-	"cove/internal/auth"
+	"cove/internal/http/api/apitest"
+	"cove/internal/server/auth"
 )
 
 // server is a running `cove serve` with a folder of its own.

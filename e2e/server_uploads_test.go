@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/api"
-	"cove/internal/testneeds"
+	"cove/internal/http/api"
+	"cove/internal/testkit/testneeds"
 )
 
 // piece sends what body has as a piece of an upload.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/auth"
-	"cove/internal/model/modeltest"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/server/auth"
 )
 
 // wordsIn are the strings that an answer has, in its headers and its body, which could be secrets: long, and without spaces.

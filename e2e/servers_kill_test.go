@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/store/pgtest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/server/store/pgtest"
+	"cove/internal/testkit/testneeds"
 )
 
 // questions has the model of a server asked again and again, in one conversation with a session of its own, until ctx ends or the server is gone. It returns

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // inSession returns a command of the real binary with folders of its own for sandboxes and sessions.

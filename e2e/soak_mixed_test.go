@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/ident"
-	"cove/internal/testneeds"
+	"cove/internal/core/ident"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestSoakMixed has users work with many live sessions at a time, each with a secret and a count that have to be right at each use: most uses are short, some are

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/ident"
-	"cove/internal/testneeds"
+	"cove/internal/core/ident"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestSoakSecrets creates, uses and deletes sessions on a server, and pauses, resumes and forks others over snapshots of snapshots. Each has a secret of its own and a

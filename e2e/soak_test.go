@@ -15,14 +15,14 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/kernel"
-	"cove/internal/pyenv"
-	"cove/internal/sandbox"
-	"cove/internal/sandbox/gvisor"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/session"
-	"cove/internal/template"
-	"cove/internal/testneeds"
+	"cove/internal/machine/sandbox"
+	"cove/internal/machine/sandbox/gvisor"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/python/kernel"
+	"cove/internal/python/pyenv"
+	"cove/internal/sessions/session"
+	"cove/internal/sessions/template"
+	"cove/internal/testkit/testneeds"
 )
 
 // cycles is how often a soak test does what it does: a few times in a run of all tests, or as COVE_SOAK says (make soak).

@@ -9,8 +9,8 @@ import (
 
 	"github.com/coder/websocket"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestResponsesOverAWebSocket keeps variables over responses that are stored nowhere, has a revoked key refused, and the server stop in time.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // What is stopped; each marks when it is in the midst of it.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/auth"
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/server/auth"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestClientOfEachSurface has one client library of each vendor, as it is published, go one way through its surface, all on one server. TestClients* go all ways with all libraries.

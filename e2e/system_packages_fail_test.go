@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestSystemPackagesStopped stops commands while apt installs: by Ctrl-C, which keeps nothing, and by a kill, after which two servers at once install once and serve.

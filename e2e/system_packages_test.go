@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
-	"cove/internal/api"
-	"cove/internal/testneeds"
+	"cove/internal/http/api"
+	"cove/internal/testkit/testneeds"
 )
 
 // systemHome is a data folder of a test's own, in which system packages are asked for.

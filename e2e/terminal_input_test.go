@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestInputOnATerminalOfCodeOnAServer answers input() and getpass() of code on a server on the terminal, ends the input, and interrupts code that waits for it.

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/terminal/terminaltest"
-	"cove/internal/testneeds"
+	"cove/internal/commands/terminal/terminaltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // onTerminal is a command on a terminal of its own, as somebody's shell would start it.

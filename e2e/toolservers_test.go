@@ -16,9 +16,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/testkit/testneeds"
 )
 
 const toolSecret = "tool-secret-9f8e7d6c"

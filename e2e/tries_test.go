@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // solver is a service of three models that compute a total from the variable base, of which openai/two alone computes the right one, 42. What they say differs. With hangs, openai/three never

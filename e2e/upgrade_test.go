@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 )
 
 // The coves of these tests: two builds that differ in nothing but their version, and one that says that it has another release of gVisor. All three are copies of one
@@ -35,7 +35,7 @@ var builds = sync.OnceValues(func() (map[string]string, error) {
 		return nil, err
 	}
 	linked := filepath.Join(root, "bin", "cove-"+anyVersion+"-"+strconv.Itoa(os.Getpid()))
-	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+anyVersion+" -X cove/internal/sandbox/gvisor.stateFormat="+anyState, "-o", linked, "cove/cmd/cove")
+	cmd := exec.Command("go", "build", "-buildvcs=false", "-ldflags", "-s -w -X main.version="+anyVersion+" -X cove/internal/machine/sandbox/gvisor.stateFormat="+anyState, "-o", linked, "cove/cmd/cove")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, &exec.Error{Name: string(out), Err: err}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/auth"
-	"cove/internal/testneeds"
+	"cove/internal/server/auth"
+	"cove/internal/testkit/testneeds"
 )
 
 // TestVolumes has E2B's own library make volumes and share them among sandboxes; TestClientsDaytona does so with Daytona's.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/model/modeltest"
-	"cove/internal/testneeds"
+	"cove/internal/llm/model/modeltest"
+	"cove/internal/testkit/testneeds"
 )
 
 // startedByCode are programs in Python that start others, which come in wheels, and what they print at last.

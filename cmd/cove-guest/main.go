@@ -6,7 +6,7 @@ package main
 import (
 	"os"
 
-	"cove/internal/guest"
+	"cove/internal/machine/guest"
 )
 
 func main() { os.Exit(guest.Main(os.Args[1:])) }

@@ -5,11 +5,11 @@ import (
 	"context"
 	"os"
 
-	"cove/internal/app"
-	"cove/internal/cli"
-	"cove/internal/sandbox/gvisor"
-	"cove/internal/toolserver"
-	_ "cove/internal/umounter" // is initialised before all others here
+	"cove/internal/commands/app"
+	"cove/internal/commands/cli"
+	"cove/internal/llm/toolserver"
+	"cove/internal/machine/sandbox/gvisor"
+	_ "cove/internal/machine/unmount" // is initialised before all others here
 )
 
 // What the linker sets; see Build in package cli.

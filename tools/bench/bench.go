@@ -21,8 +21,8 @@ import (
 	"strings"
 	"time"
 
-	"cove/internal/problem"
-	"cove/internal/pyenv"
+	"cove/internal/core/problem"
+	"cove/internal/python/pyenv"
 )
 
 // Options say what is measured.

@@ -1,6 +1,6 @@
 package bench
 
-import "cove/internal/problem"
+import "cove/internal/core/problem"
 
 // The codes of what keeps a benchmark from running. They are not among those of the server and the commands.
 const (

@@ -6,8 +6,8 @@ import (
 	"iter"
 	"os"
 
-	"cove/internal/kernel"
-	"cove/internal/sandbox"
+	"cove/internal/machine/sandbox"
+	"cove/internal/python/kernel"
 )
 
 // Cove is what bench needs of cove; all its sessions have the standard environment.

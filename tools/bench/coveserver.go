@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"cove/internal/auth"
+	"cove/internal/server/auth"
 )
 
 const coveServeID = "cove-serve"

@@ -13,8 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/problem"
-	"cove/internal/pyenv"
+	"cove/internal/core/problem"
+	"cove/internal/python/pyenv"
 )
 
 // dockerDaemon is a dockerd of the run's own: its socket, its images and its cgroups go when the run ends. A daemon of the

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"cove/internal/problem"
-	"cove/internal/pyenv"
+	"cove/internal/core/problem"
+	"cove/internal/python/pyenv"
 )
 
 // gatewayKit is a virtual environment with a Jupyter kernel gateway in front of the standard environment: the same

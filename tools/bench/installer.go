@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cove/internal/problem"
-	"cove/internal/pyenv"
+	"cove/internal/core/problem"
+	"cove/internal/python/pyenv"
 )
 
 // installer is a program that installs into a folder, and the standard environment's interpreter that imports from there.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/problem"
-	"cove/internal/pyenv"
-	"cove/internal/sandbox/sandboxtest"
-	"cove/internal/testneeds"
+	"cove/internal/core/problem"
+	"cove/internal/machine/sandbox/sandboxtest"
+	"cove/internal/python/pyenv"
+	"cove/internal/testkit/testneeds"
 	"cove/tools/bench"
 )
 

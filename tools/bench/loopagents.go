@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"cove/internal/sse"
+	"cove/internal/http/sse"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"cove/internal/model/modeltest"
+	"cove/internal/llm/model/modeltest"
 )
 
 const (

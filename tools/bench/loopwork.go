@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"cove/internal/model/modeltest"
+	"cove/internal/llm/model/modeltest"
 )
 
 // toolCalls is how many calls of the tool a task takes.

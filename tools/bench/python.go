@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cove/internal/problem"
-	"cove/internal/pyenv"
+	"cove/internal/core/problem"
+	"cove/internal/python/pyenv"
 )
 
 // newPython is the standard environment's interpreter, started afresh for each execution.

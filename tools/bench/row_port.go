@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"cove/internal/pyenv"
+	"cove/internal/python/pyenv"
 )
 
 // Hosting is a Subject in which a server of HTTP can run that its clients reach.

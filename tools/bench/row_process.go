@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"cove/internal/sse"
+	"cove/internal/http/sse"
 )
 
 // Computing is a Subject in whose sessions programs run beside the Python.

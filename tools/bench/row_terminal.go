@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"time"
 
-	"cove/internal/sse"
+	"cove/internal/http/sse"
 )
 
 // Typing is a Subject in whose sessions programs run at terminals.

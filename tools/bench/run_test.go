@@ -16,11 +16,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/kernel"
-	"cove/internal/problem"
-	"cove/internal/pyenv"
-	"cove/internal/sandbox"
-	"cove/internal/testneeds"
+	"cove/internal/core/problem"
+	"cove/internal/machine/sandbox"
+	"cove/internal/python/kernel"
+	"cove/internal/python/pyenv"
+	"cove/internal/testkit/testneeds"
 	"cove/tools/bench"
 )
 

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"cove/internal/problem"
+	"cove/internal/core/problem"
 )
 
 // Patience with a subject.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"cove/internal/problem"
+	"cove/internal/core/problem"
 	"cove/tools/bench"
 )
 

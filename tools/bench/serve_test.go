@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"cove/internal/testneeds"
+	"cove/internal/testkit/testneeds"
 	"cove/tools/bench"
 )
 

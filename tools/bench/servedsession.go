@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 
-	"cove/internal/sse"
+	"cove/internal/http/sse"
 )
 
 // servedSession is a session of `cove serve`.

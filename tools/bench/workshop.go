@@ -20,7 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cove/internal/problem"
+	"cove/internal/core/problem"
 )
 
 // runMark is the environment variable that every process of a run carries, so that none can get away.

@@ -1,4 +1,4 @@
-// Command countfindings counts what package caution finds in the Python files and notebooks of folders, for its hits and its false alarms:
+// Command countfindings counts what package screen finds in the Python files and notebooks of folders, for its hits and its false alarms:
 //
 //	go run ./tools/countfindings [-each] FOLDER ...
 //
@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"cove/internal/caution"
+	"cove/internal/code/screen"
 )
 
 // count is what was found in a folder.
@@ -89,14 +89,14 @@ func programsIn(path string) ([]string, error) {
 
 func (c *count) look(group, name, code string, each bool) {
 	began := time.Now()
-	found := caution.Look(code)
+	found := screen.Look(code)
 	c.took += time.Since(began)
 	c.programs++
 	c.bytes += len(code)
 	level, seen := 0, map[string]bool{}
 	for _, f := range found {
 		level = max(level, 1)
-		if caution.Serious(f.Rule) {
+		if screen.Serious(f.Rule) {
 			level = 2
 			if each {
 				fmt.Printf("  %s:%d %s: %s\n", name, f.Line, f.Rule, f.What)
@@ -128,7 +128,7 @@ func (c *count) print(root string) {
 	}
 	fmt.Printf("%s: %d programs, %d with a finding, %d with a serious one; of %d folders in it %d and %d; %.1f µs for each, %.0f MB/s\n", root, c.programs, c.found, c.serious,
 		len(c.groups), found, serious, float64(c.took.Microseconds())/float64(max(c.programs, 1)), float64(c.bytes)/1e6/max(c.took.Seconds(), 1e-9))
-	for _, r := range caution.Rules() {
+	for _, r := range screen.Rules() {
 		if n := c.rules[r.Name]; n > 0 {
 			fmt.Printf("  %-18s %d\n", r.Name, n)
 		}

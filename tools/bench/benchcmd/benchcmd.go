@@ -17,8 +17,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"cove/internal/config"
-	"cove/internal/problem"
+	"cove/internal/core/config"
+	"cove/internal/core/problem"
 	"cove/tools/bench"
 )
 

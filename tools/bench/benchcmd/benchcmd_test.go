@@ -12,12 +12,12 @@ import (
 	"strings"
 	"testing"
 
-	"cove/internal/config"
-	"cove/internal/kernel"
-	"cove/internal/problem"
-	"cove/internal/pyenv"
-	"cove/internal/sandbox"
-	"cove/internal/testneeds"
+	"cove/internal/core/config"
+	"cove/internal/core/problem"
+	"cove/internal/machine/sandbox"
+	"cove/internal/python/kernel"
+	"cove/internal/python/pyenv"
+	"cove/internal/testkit/testneeds"
 	"cove/tools/bench"
 	"cove/tools/bench/benchcmd"
 )

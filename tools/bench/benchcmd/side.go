@@ -5,14 +5,14 @@ import (
 	"io"
 	"sync"
 
-	"cove/internal/app"
-	"cove/internal/config"
-	"cove/internal/install"
-	"cove/internal/pool"
-	"cove/internal/pydeps/require"
-	"cove/internal/pyenv"
-	"cove/internal/sandbox"
-	"cove/internal/session"
+	"cove/internal/commands/app"
+	"cove/internal/core/config"
+	"cove/internal/machine/sandbox"
+	"cove/internal/python/deps/require"
+	"cove/internal/python/installation"
+	"cove/internal/python/pyenv"
+	"cove/internal/sessions/pool"
+	"cove/internal/sessions/session"
 	"cove/tools/bench"
 )
 
@@ -83,7 +83,7 @@ func (s *ownSide) Claim(ctx context.Context) (bench.CoveSession, error) { return
 // Install opens a session that lacks a distribution, or has it installed.
 func (s *ownSide) Install(ctx context.Context, distribution string, r bench.Readiness, have bool) (bench.CoveSession, error) {
 	packages := s.parts.Packages
-	p, err := packages.Install(ctx, []require.Requirement{{Name: distribution}}, install.State{}, func(install.Progress) {})
+	p, err := packages.Install(ctx, []require.Requirement{{Name: distribution}}, installation.State{}, func(installation.Progress) {})
 	if err != nil {
 		return nil, err
 	}

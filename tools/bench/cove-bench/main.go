@@ -6,10 +6,10 @@ import (
 	"context"
 	"os"
 
-	"cove/internal/app"
-	"cove/internal/cli"
-	"cove/internal/config"
-	"cove/internal/sandbox/gvisor"
+	"cove/internal/commands/app"
+	"cove/internal/commands/cli"
+	"cove/internal/core/config"
+	"cove/internal/machine/sandbox/gvisor"
 	"cove/tools/bench/benchcmd"
 )
 

@@ -14,7 +14,7 @@ import (
 	"sort"
 	"strings"
 
-	"cove/internal/pydeps/names"
+	"cove/internal/python/deps/names"
 	"cove/tools/names/wheelfiles"
 )
 

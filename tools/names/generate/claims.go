@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"cove/internal/pydeps/require"
+	"cove/internal/python/deps/require"
 	"cove/tools/names/wheelfiles"
 )
 

@@ -30,7 +30,7 @@ func main() {
 	cache, _ := os.UserCacheDir()
 	flag.StringVar(&o.public, "public", os.Getenv("COVE_NAMES_PUBLIC"), "folder with the public tables (or $COVE_NAMES_PUBLIC)")
 	flag.StringVar(&o.cache, "cache", filepath.Join(cache, "cove", "names"), "folder for evidence and downloads; a run that was stopped goes on from there")
-	flag.StringVar(&o.out, "out", "internal/pydeps/names/data", "folder to write the table to")
+	flag.StringVar(&o.out, "out", "internal/python/deps/names/data", "folder to write the table to")
 	flag.StringVar(&o.wheels, "wheels", "", "folder of wheels to read as well")
 	flag.StringVar(&o.site, "site", "", "site-packages folder to read as well")
 	flag.IntVar(&o.top, "top", 0, "read the wheels' lists of files of that many top projects from the index")

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cove/internal/pydeps/names"
+	"cove/internal/python/deps/names"
 	"cove/tools/names/wheelfiles"
 )
 

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cove/internal/pydeps/require"
+	"cove/internal/python/deps/require"
 )
 
 // readProjects reads the list of the most downloaded projects (hugovk/top-pypi-packages, top-pypi-packages.json).

@@ -5,8 +5,8 @@ import (
 	"sort"
 	"strings"
 
-	"cove/internal/pydeps/names"
-	"cove/internal/pydeps/require"
+	"cove/internal/python/deps/names"
+	"cove/internal/python/deps/require"
 	"cove/tools/names/wheelfiles"
 )
 

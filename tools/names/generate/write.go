@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"cove/internal/pydeps/require"
+	"cove/internal/python/deps/require"
 	"cove/tools/names/wheelfiles"
 )
 

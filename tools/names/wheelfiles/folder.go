@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"cove/internal/pydeps/require"
+	"cove/internal/python/deps/require"
 )
 
 // Folder returns the lists of files of every wheel and of every dist-info/RECORD below a folder, by the distributions' normalized names.

@@ -1,0 +1,223 @@
+package hub
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"cove/internal/core/ident"
+	"cove/internal/core/problem"
+	"cove/internal/llm/model"
+	"cove/internal/server/auth"
+)
+
+// NewConversation says what conversation to make.
+type NewConversation struct {
+	Title    string
+	Session  string // an existing one to use, or ""
+	Metadata map[string]string
+	Source   string
+	Approval Approval
+}
+
+// CreateConversation makes an empty conversation. Needs auth.ConversationsWrite.
+func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewConversation) (Conversation, error) {
+	c := Conversation{
+		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Session: n.Session, Title: n.Title, Metadata: n.Metadata, Source: n.Source,
+		Created: h.now(), Approval: n.Approval,
+	}
+	c.Used = c.Created
+	err := who.Require(auth.ConversationsWrite)
+	if err == nil {
+		err = c.check()
+	}
+	if err == nil && n.Session != "" {
+		_, err = h.row(ctx, who, n.Session)
+	}
+	if err == nil {
+		err = h.o.Store.AddConversation(ctx, c)
+	}
+	h.audit(ctx, who, "conversation.create", c.ID, "", err)
+	if err != nil {
+		return Conversation{}, err
+	}
+	return c, nil
+}
+
+// check returns the problem of a conversation's record that is not valid, or nil.
+func (c Conversation) check() error {
+	invalid := func(message string) error { return problem.New(problem.ConversationInvalid, message) }
+	switch {
+	case len(c.Title) > longestName:
+		return invalid("the title is longer than 200 bytes")
+	case len(c.Source) > longestName:
+		return invalid("the source is longer than 200 bytes")
+	case c.Approval != ApprovalNever && c.Approval != ApprovalAlways:
+		return invalid("the approval is neither never nor always")
+	}
+	if fault := metadataFault(c.Metadata); fault != "" {
+		return invalid(fault)
+	}
+	return nil
+}
+
+// surfaceOwn says whether a name in metadata is of what a surface keeps for itself.
+func surfaceOwn(name string) bool {
+	return slices.ContainsFunc([]string{"openai.", "daytona.", "e2b.", "jupyter.", "sandboxai."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+}
+
+// metadataFault says why metadata is not valid, or "". Entries that a surface keeps for itself are not counted among the user's, and may be longer; the
+// surface bounds them.
+func metadataFault(all map[string]string) string {
+	users := 0
+	for k, v := range all {
+		longest := longestSurface
+		if !surfaceOwn(k) {
+			longest = longestMetadata
+			users++
+		}
+		if utf8.RuneCountInString(k) > longestKey || utf8.RuneCountInString(v) > longest {
+			return "a name in the metadata has more than 64 characters, or a value more than 512"
+		}
+	}
+	if users > mostMetadata || len(all) > mostMetadata+mostSurface {
+		return "there are more than 16 entries of metadata"
+	}
+	return ""
+}
+
+// Conversation returns a conversation. Needs auth.ConversationsRead.
+func (h *Hub) Conversation(ctx context.Context, who auth.Principal, id string) (Conversation, error) {
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return Conversation{}, err
+	}
+	return h.o.Store.Conversation(ctx, who.Project, id)
+}
+
+// Conversations lists conversations, the one used last first. Needs auth.ConversationsRead.
+func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f ConversationFilter, p Page) (Listing[Conversation], error) {
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return Listing[Conversation]{}, err
+	}
+	p, err := p.orDefault()
+	if err != nil {
+		return Listing[Conversation]{}, err
+	}
+	return h.o.Store.Conversations(ctx, who.Project, f, p)
+}
+
+// ConversationChange says what to change; nil fields stay.
+type ConversationChange struct {
+	Title    *string
+	Session  *string   // that its next turns use
+	Approval *Approval // of the turns that begin later
+	Metadata map[string]string
+	// Edit makes the new metadata from the present one, which nothing else changes meanwhile. It may be called twice. It is used instead of Metadata.
+	Edit func(metadata map[string]string) (map[string]string, error)
+}
+
+// ChangeConversation changes a conversation. Needs auth.ConversationsWrite.
+func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id string, c ConversationChange) (Conversation, error) {
+	var changed Conversation
+	err := who.Require(auth.ConversationsWrite)
+	if err == nil {
+		changed, err = h.o.Store.UpdateConversation(ctx, who.Project, id, func(row *Conversation) error {
+			if c.Title != nil {
+				row.Title = *c.Title
+			}
+			if c.Session != nil {
+				row.Session = *c.Session
+			}
+			if c.Approval != nil {
+				row.Approval = *c.Approval
+			}
+			if c.Metadata != nil {
+				row.Metadata = c.Metadata
+			}
+			if c.Edit != nil {
+				edited, err := c.Edit(maps.Clone(row.Metadata))
+				if err != nil {
+					return err
+				}
+				row.Metadata = edited
+			}
+			return row.check()
+		})
+	}
+	h.audit(ctx, who, "conversation.change", id, "", err)
+	return changed, err
+}
+
+// deletePatience is how long a deletion waits for a turn that it cancelled.
+const deletePatience = 10 * time.Second
+
+// DeleteConversation removes a conversation with all its turns; one that runs is cancelled. Needs auth.ConversationsWrite.
+func (h *Hub) DeleteConversation(ctx context.Context, who auth.Principal, id string) error {
+	err := who.Require(auth.ConversationsWrite)
+	if err == nil {
+		_, err = h.o.Store.Conversation(ctx, who.Project, id)
+	}
+	if err == nil {
+		err = h.deleteConversation(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "conversation.delete", id, "", err)
+	return err
+}
+
+// deleteConversation keeps turns from beginning meanwhile: they would store records in a deleted conversation.
+func (h *Hub) deleteConversation(ctx context.Context, project, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, deletePatience)
+	defer cancel()
+	defer h.turns.ending(id)()
+	for {
+		running, ok := h.turns.reserve(id, "")
+		if ok {
+			break
+		}
+		if running == nil {
+			return ErrTurnRunning()
+		}
+		running.stop(canceledTurn())
+		select {
+		case <-running.ended:
+		case <-ctx.Done():
+			return ErrTurnRunning().WithCause(context.Cause(ctx))
+		}
+	}
+	defer h.turns.free(id)
+	return h.o.Store.DeleteConversation(ctx, project, id)
+}
+
+// TitleOf is the first words of a prompt, as a conversation without a title gets them.
+func TitleOf(prompt string) string {
+	const most = 60 // characters
+	words := strings.Fields(prompt)
+	title := ""
+	for _, word := range words {
+		next := strings.TrimSpace(title + " " + word)
+		if runes := []rune(next); len(runes) > most {
+			if title == "" {
+				title = string(runes[:most])
+			}
+			return title + "…"
+		}
+		title = next
+	}
+	return title
+}
+
+// wordsOf are the user's words in messages.
+func wordsOf(messages []model.Message) string {
+	var out []string
+	for _, m := range messages {
+		for _, c := range m.Content {
+			if t, ok := c.(model.Text); ok && m.Role == model.RoleUser {
+				out = append(out, t.Text)
+			}
+		}
+	}
+	return strings.Join(out, "\n\n")
+}

@@ -1,0 +1,282 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"cove/internal/core/ident"
+	"cove/internal/core/problem"
+	"cove/internal/server/auth"
+)
+
+// A fork of a conversation has copies of a branch's turns, with their steps and events, and a fork of the session: the two share nothing, and either can be deleted.
+// The points of the session stay with the origin, so each copy says what it is a copy of (Turn.Origin).
+
+// largestFork bounds the events of the turns that a fork copies, in bytes: they are written in one transaction, for which others wait.
+const largestFork = 32 << 20
+
+// ForkState says which variables and files a fork of a conversation goes on with.
+type ForkState string
+
+// The states.
+const (
+	StateThen ForkState = "then" // those after the turn that the fork ends with
+	StateNow  ForkState = "now"  // those that the turn's session has at present
+	StateNone ForkState = "none" // none: its next turn begins with a new session
+)
+
+// NewFork says how to fork a conversation.
+type NewFork struct {
+	Turn  string // the last one that the fork has too; "": the conversation's last
+	Title string // "": the origin's
+	State ForkState
+}
+
+// TurnCopy is a turn of a fork, and the turn whose steps and events it gets.
+type TurnCopy struct {
+	Turn
+	Of string
+}
+
+// ForkStore is what forking conversations needs.
+type ForkStore interface {
+	// Following returns the turns that go on from one, the oldest first, with ID, Session and Created alone.
+	Following(ctx context.Context, project, turn string) ([]Turn, error)
+	// AddFork writes a conversation with copies of turns, and of what those have: executions, events, and words that the search finds. Problems: turn_not_found when one of
+	// them is not there any more, conversation_too_large when their events have more than most bytes.
+	AddFork(ctx context.Context, c Conversation, turns []TurnCopy, most int64) error
+}
+
+// ForkConversation makes a conversation that goes on from a turn of another one. Needs auth.ConversationsWrite and auth.ConversationsRead, and auth.SessionsWrite where a session is
+// forked. Problems: conversation_empty, turn_running, conversation_too_large, point_unknown when the state of that time is not kept, and those of ForkSession.
+func (h *Hub) ForkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (Conversation, error) {
+	var fork Conversation
+	err := cmp.Or(who.Require(auth.ConversationsWrite), who.Require(auth.ConversationsRead))
+	if err == nil {
+		fork, err = h.forkConversation(ctx, who, id, n)
+	}
+	h.audit(ctx, who, "conversation.fork", cmp.Or(fork.ID, id), "of "+id, err)
+	if err != nil {
+		return Conversation{}, err
+	}
+	return h.o.Store.Conversation(ctx, who.Project, fork.ID)
+}
+
+func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (Conversation, error) {
+	origin, branch, err := h.branchToFork(ctx, who, id, n.Turn)
+	if err != nil {
+		return Conversation{}, err
+	}
+	last := branch[len(branch)-1]
+	now := h.now()
+	fork := Conversation{
+		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Title: cmp.Or(n.Title, origin.Title), Model: last.Model, Metadata: maps.Clone(origin.Metadata),
+		Created: now, Used: now, Turns: len(branch), Source: origin.Source, Approval: origin.Approval,
+		Origin: &ConversationOrigin{Conversation: origin.ID, Turn: last.ID},
+	}
+	maps.DeleteFunc(fork.Metadata, func(name, _ string) bool { return surfaceOwn(name) })
+	if err := fork.check(); err != nil {
+		return Conversation{}, err
+	}
+	var session Session
+	if n.State != StateNone {
+		if session, err = h.forkSessionAt(ctx, who, branch, n.State); err != nil {
+			return Conversation{}, err
+		}
+	}
+	fork.Session = session.ID
+	spans, err := h.spansOf(ctx, session)
+	if err == nil {
+		err = h.o.Store.AddFork(ctx, fork, copiesOf(branch, fork, spans), largestFork)
+	}
+	if err != nil {
+		if fork.Session != "" {
+			h.spawn(func(ctx context.Context) { h.unmake(ctx, Session{ID: fork.Session, Project: who.Project}) })
+		}
+		return Conversation{}, err
+	}
+	return fork, nil
+}
+
+// branchToFork returns a conversation, and its turns to the one that a fork ends with.
+func (h *Hub) branchToFork(ctx context.Context, who auth.Principal, id, turn string) (Conversation, []Turn, error) {
+	c, err := h.o.Store.Conversation(ctx, who.Project, id)
+	if err != nil {
+		return Conversation{}, nil, err
+	}
+	if turn == "" {
+		last, err := h.LastTurn(ctx, who, id)
+		if err != nil {
+			return Conversation{}, nil, err
+		}
+		turn = last.ID
+	}
+	size, err := h.recall(ctx, who.Project, id, "")
+	if err == nil && size > largestConversation {
+		err = ErrForkTooLarge()
+	}
+	if err != nil {
+		return Conversation{}, nil, err
+	}
+	branch, err := h.o.Store.Branch(ctx, who.Project, turn)
+	if err != nil {
+		return Conversation{}, nil, err
+	}
+	switch last := branch[len(branch)-1]; {
+	case last.Conversation != id || last.Hidden:
+		return Conversation{}, nil, problem.New(problem.TurnNotFound, "the conversation has no such turn")
+	case !last.State.Final():
+		return Conversation{}, nil, ErrTurnRunning()
+	}
+	return c, branch, nil
+}
+
+// span is what a fork has of what ran in a session: all until a time.
+type span struct {
+	session string
+	until   time.Time
+}
+
+func (s span) has(session string, at time.Time) bool {
+	return s.session == session && !at.After(s.until)
+}
+
+// mostOrigins bounds how far forks of forks are followed.
+const mostOrigins = 100
+
+// spansOf returns what a fork has of which sessions: of the one that it was forked from, of that one's origin, and so on.
+func (h *Hub) spansOf(ctx context.Context, fork Session) (spans []span, err error) {
+	for o := fork.Origin; o != nil && len(spans) < mostOrigins; {
+		until := o.At
+		if n := len(spans); n > 0 && spans[n-1].until.Before(until) {
+			until = spans[n-1].until
+		}
+		spans = append(spans, span{o.Session, until})
+		row, err := h.o.Store.Session(ctx, fork.Project, o.Session)
+		if problem.Has(err, problem.SessionNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		o = row.Origin
+	}
+	return spans, nil
+}
+
+// forkSessionAt forks the session that a branch goes on with, and returns the fork; none when the branch has no session any more.
+func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Turn, state ForkState) (Session, error) {
+	last := branch[len(branch)-1]
+	session, undone := last.Session, last.UndoneTo()
+	if undone != nil {
+		session = undone.Session
+	}
+	if session == "" {
+		return Session{}, nil
+	}
+	row, err := h.row(ctx, who, session)
+	switch {
+	case problem.Is(err, problem.NotFound), err == nil && row.State == SessionDeleted:
+		if undone == nil {
+			return Session{}, nil
+		}
+		return h.remakeUndone(ctx, who, last)
+	case err != nil:
+		return Session{}, err
+	}
+	var point Turn
+	if state == StateThen {
+		if point, err = h.pointAfter(ctx, who, row, branch); err != nil {
+			return Session{}, err
+		}
+	}
+	fork, err := h.ForkSession(ctx, who, session, NewSession{Point: point.ID})
+	if problem.Has(err, problem.PointUnknown) {
+		err = errStateGone()
+	}
+	return fork, err
+}
+
+// pointAfter returns the turn before which a session had its state after the last turn of a branch; none where that is the present one. A problem with code point_unknown says that nothing has it: the
+// session was returned to before that turn, lost what the turn did, or was changed by turns of other branches since.
+func (h *Hub) pointAfter(ctx context.Context, who auth.Principal, session Session, branch []Turn) (Turn, error) {
+	last := branch[len(branch)-1]
+	following, err := h.o.Store.Following(ctx, who.Project, last.ID)
+	if err != nil {
+		return Turn{}, err
+	}
+	for _, t := range following {
+		if t.Session == session.ID {
+			return t, nil // what was kept from before the first turn that changed the session since
+		}
+	}
+	if r := session.Rollback; r != nil && last.UndoneTo() == nil && last.Steps > 0 && last.Created.Before(r.At) && last.Finished.After(r.To) {
+		return Turn{}, errStateGone()
+	}
+	newest, err := h.o.Store.Executions(ctx, who.Project, ExecutionFilter{Session: session.ID}, Page{Limit: recentExecutions})
+	if err != nil {
+		return Turn{}, err
+	}
+	for _, e := range newest.Items {
+		if e.Turn == "" {
+			continue // somebody has run code there by hand since, and sees it in the fork
+		}
+		if !slices.ContainsFunc(branch, func(t Turn) bool { return t.ID == e.Turn }) {
+			return Turn{}, errStateGone()
+		}
+		break
+	}
+	return Turn{}, nil
+}
+
+// recentExecutions is how many of a session's newest executions are looked at for the turn that changed it last.
+const recentExecutions = 50
+
+func errStateGone() *problem.Error {
+	return problem.New(problem.PointUnknown, "the variables and files of that turn are not kept any more").
+		WithHint(`fork from the conversation's last turn, or with what its session has at present: {"state":"now"}`)
+}
+
+// copiesOf are the turns of a fork whose session has what ran in some spans. What a surface keeps with a turn is about that turn alone.
+func copiesOf(branch []Turn, fork Conversation, spans []span) []TurnCopy {
+	copies, parent := make([]TurnCopy, len(branch)), ""
+	for i, t := range branch {
+		c := TurnCopy{Turn: t, Of: t.ID}
+		if c.Origin == nil {
+			c.Origin = &TurnOrigin{Turn: t.ID, Session: t.Session}
+		}
+		c.ID, c.Conversation, c.Parent, c.Session, c.Foreign, c.Owner = ident.New(ident.Turn), fork.ID, parent, fork.Session, nil, ""
+		c.Tries, c.Rating = nil, nil // they are of the turn that was asked
+		c.Marks = marksOfCopy(t, fork.Session, spans)
+		copies[i], parent = c, c.ID
+	}
+	return copies
+}
+
+// marksOfCopy returns the marks of a turn that hold for its copy: the steps that ran again in what the fork's session has. The fork goes on with the state that undone turns left, so no copy says that they
+// are undone.
+func marksOfCopy(t Turn, session string, spans []span) *TurnMarks {
+	if t.Marks == nil {
+		return nil
+	}
+	var out TurnMarks
+	for _, r := range t.Marks.Reruns {
+		if slices.ContainsFunc(spans, func(s span) bool { return s.has(cmp.Or(r.Session, t.Session), r.At) }) {
+			r.Session = session
+			out.Reruns = append(out.Reruns, r)
+		}
+	}
+	if len(out.Reruns) == 0 {
+		return nil
+	}
+	return &out
+}
+
+// ErrForkTooLarge is the problem of a branch that is too large to be copied.
+func ErrForkTooLarge() *problem.Error {
+	return problem.New(problem.ConversationTooLarge, "the conversation is too large to be forked").
+		WithHint("fork it from an earlier turn, or fork its session alone and begin a new conversation with that")
+}

@@ -1,0 +1,205 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"time"
+
+	"cove/internal/core/ident"
+	"cove/internal/core/problem"
+	"cove/internal/machine/filesystem"
+	"cove/internal/machine/guestlink"
+	"cove/internal/server/auth"
+)
+
+const (
+	// mostLinks bounds the links of a session.
+	mostLinks = 100
+
+	shortestLink = time.Second
+	longestLink  = 10 * 365 * 24 * time.Hour
+)
+
+// What a link is for.
+const (
+	LinkRead  = "read"  // shows a file
+	LinkWrite = "write" // takes one
+	LinkPort  = "port"  // leads to a port
+	// LinkMachine is for a whole session as a machine: code, processes, files and ports. A surface makes it whose clients have a token for each session.
+	LinkMachine = "machine"
+)
+
+// SessionLink shows a file of a session, takes one, or leads to a port of it, for all who have its code and no key. It has the rights that its maker has at the time when it is
+// used, and ends with the key that made it.
+type SessionLink struct {
+	ID      string // ident.Link
+	Hash    string // of the code; see auth.CodeHash
+	Project string
+	User    string // who made it
+	Key     string // with which; "" in a browser
+	Session string
+	Purpose string
+	Path    string // of a file
+	Port    int
+	Open    bool // the port is open to all who know its name
+	Wakes   bool // it loads a session that is paused
+	Created time.Time
+	Expires time.Time // zero: never
+}
+
+// LinkStore keeps the links of sessions. Not found: link_not_found.
+type LinkStore interface {
+	// AddLink writes a link unless its session has as many already: too_many_links. Not found: session_not_found.
+	AddLink(ctx context.Context, l SessionLink, most int) error
+	Links(ctx context.Context, project, session string) ([]SessionLink, error) // the newest first
+	DeleteLink(ctx context.Context, project, session, id string) error
+	// LinkOf returns the link whose code has a hash, and its maker's role now. What has expired, or whose maker or key is gone, is not found.
+	LinkOf(ctx context.Context, hash string, now time.Time) (SessionLink, auth.Role, error)
+	// OpenPort is LinkOf for the open link to a port.
+	OpenPort(ctx context.Context, session string, port int, now time.Time) (SessionLink, auth.Role, error)
+}
+
+// NewLink says what to make a link to.
+type NewLink struct {
+	Session string
+	Purpose string
+	Path    string
+	Port    int
+	Open    bool
+	Wakes   bool
+	Life    time.Duration // 0: it does not end
+	Code    string        // one that the caller has; "": a new one
+}
+
+var machineRights = []auth.Action{auth.SessionsRead, auth.SessionsWrite, auth.SessionsExecute, auth.FilesRead, auth.FilesWrite}
+
+// rights are what a link lets others do, all of which its maker needs.
+func (l SessionLink) rights() []auth.Action {
+	rights := map[string][]auth.Action{LinkRead: {auth.FilesRead}, LinkWrite: {auth.FilesWrite}, LinkPort: {auth.SessionsExecute}, LinkMachine: machineRights}[l.Purpose]
+	if path.IsAbs(l.Path) {
+		rights = append(rights, auth.SessionsExecute)
+	}
+	return rights
+}
+
+func (n NewLink) check() error {
+	invalid := func(text string) error { return problem.New(problem.InvalidRequest, text) }
+	switch {
+	case n.Life != 0 && (n.Life < shortestLink || n.Life > longestLink):
+		return problem.New(problem.LifeInvalid, "a link lives for a second to 10 years, or without an end")
+	case n.Purpose == LinkPort && (n.Port < 1 || n.Port > 65535 || n.Path != ""):
+		return invalid("a link to a port has a port from 1 to 65535, and no path")
+	case n.Purpose == LinkPort, n.Purpose == LinkMachine && n.Path == "" && n.Port == 0 && !n.Open:
+		return nil
+	case n.Purpose != LinkRead && n.Purpose != LinkWrite:
+		return invalid("a link is for read, write or port")
+	case n.Path == "" || n.Port != 0 || n.Open:
+		return invalid("a link to a file has its path, and neither a port nor is it open")
+	}
+	return filesystem.CheckPath(n.Path)
+}
+
+// AddLink makes a link and returns its code, which is not kept. Needs what the link lets others do: auth.FilesRead, auth.FilesWrite or auth.SessionsExecute. Problems:
+// too_many_links, life_invalid, invalid_path.
+func (h *Hub) AddLink(ctx context.Context, who auth.Principal, n NewLink) (SessionLink, string, error) {
+	code, hash := auth.RandomCode()
+	if n.Code != "" {
+		code = n.Code
+		hash, _ = auth.CodeHash(code)
+	}
+	l := SessionLink{
+		ID: ident.New(ident.Link), Hash: hash, Project: who.Project, User: who.User, Key: who.Key, Session: n.Session, Purpose: n.Purpose, Path: n.Path, Port: n.Port, Open: n.Open, Wakes: n.Wakes,
+		Created: h.now(),
+	}
+	if n.Life > 0 {
+		l.Expires = l.Created.Add(n.Life)
+	}
+	err := n.check()
+	for _, right := range l.rights() {
+		if err == nil {
+			err = who.Require(right)
+		}
+	}
+	if err == nil {
+		err = h.o.Store.AddLink(ctx, l, mostLinks)
+	}
+	h.audit(ctx, who, "link.create", n.Session, fmt.Sprintf("%s %s %s%d", l.ID, n.Purpose, n.Path, n.Port), err)
+	if err != nil {
+		return SessionLink{}, "", err
+	}
+	return l, code, nil
+}
+
+// Links lists the links of a session, the newest first. Needs auth.SessionsRead.
+func (h *Hub) Links(ctx context.Context, who auth.Principal, session string) ([]SessionLink, error) {
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return nil, err
+	}
+	if _, err := h.Session(ctx, who, session); err != nil {
+		return nil, err
+	}
+	return h.o.Store.Links(ctx, who.Project, session)
+}
+
+// DeleteLink withdraws a link at once. Needs auth.SessionsWrite.
+func (h *Hub) DeleteLink(ctx context.Context, who auth.Principal, session, id string) error {
+	err := who.Require(auth.SessionsWrite)
+	if err == nil {
+		err = h.o.Store.DeleteLink(ctx, who.Project, session, id)
+	}
+	h.audit(ctx, who, "link.delete", session, id, err)
+	return err
+}
+
+// LinkOf returns the link with a code, and whom it stands for: its maker, limited to what the link is for. What never was, was withdrawn or has expired is the same
+// link_not_found, and so is a link whose maker may not do that any more.
+func (h *Hub) LinkOf(ctx context.Context, code string) (SessionLink, auth.Principal, error) {
+	hash, ok := auth.CodeHash(code)
+	if !ok {
+		return SessionLink{}, auth.Principal{}, linkGone()
+	}
+	l, role, err := h.o.Store.LinkOf(ctx, hash, h.now())
+	return standsFor(l, role, err)
+}
+
+// OpenPort returns the open link to a port of a session; without one, link_not_found.
+func (h *Hub) OpenPort(ctx context.Context, session string, port int) (SessionLink, auth.Principal, error) {
+	l, role, err := h.o.Store.OpenPort(ctx, session, port, h.now())
+	return standsFor(l, role, err)
+}
+
+func standsFor(l SessionLink, role auth.Role, err error) (SessionLink, auth.Principal, error) {
+	if problem.Is(err, problem.NotFound) {
+		err = linkGone()
+	}
+	who := auth.Principal{User: l.User, Project: l.Project, Key: l.Key, Role: role, Scopes: l.rights()}
+	if err == nil && len(who.Scopes) == 0 { // of a purpose that this version does not know: no scopes would be all that the role may
+		err = linkGone()
+	}
+	for _, right := range who.Scopes {
+		if err == nil && !who.May(right) {
+			err = linkGone()
+		}
+	}
+	return l, who, err
+}
+
+func linkGone() error {
+	return problem.New(problem.LinkNotFound, "there is nothing behind this link: it is not right, was withdrawn, or has expired").WithHint("ask who sent it for another one")
+}
+
+// UseLink is UsePort for who comes by a link. A session that is paused is loaded only where the link says so. Problems: session_asleep.
+func (h *Hub) UseLink(ctx context.Context, l SessionLink, who auth.Principal, use func(ctx context.Context, s guestlink.Stream) error) error {
+	if !l.Wakes && !h.inMemory(l.Session) {
+		return problem.New(problem.SessionAsleep, "the session is paused, and this link does not wake it").WithHint("use the session, or make a link that wakes it")
+	}
+	return h.UsePort(ctx, who, l.Session, l.Port, use)
+}
+
+func (h *Hub) inMemory(session string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := h.seats[session]
+	return s != nil && s.live != nil
+}

@@ -1,0 +1,264 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"cove/internal/code/redact"
+	"cove/internal/core/problem"
+	"cove/internal/core/telemetry"
+	"cove/internal/machine/egress"
+	"cove/internal/server/auth"
+)
+
+// Network says where the programs of a session may connect to, as rules of package egress. Without any that allow, they reach nothing.
+type Network struct {
+	Allow []string `json:"allow,omitempty"`
+	Deny  []string `json:"deny,omitempty"`
+	// Credentials are added to requests on the host. In a record they are without their values.
+	Credentials []egress.Credential `json:"credentials,omitempty"`
+}
+
+// Secrets are what the host adds to what a session sends. They leave the store for that alone; no backup has them.
+type Secrets struct {
+	Credentials []egress.Credential `json:"credentials"`
+	Authority   []byte              `json:"authority"` // of package egress, with its key
+}
+
+// keepSecrets puts the credentials of a network into the record where they are secrets, with an authority for their hosts.
+func (s *Session) keepSecrets(n *Network) error {
+	s.Network, s.Secrets = n, nil
+	if n == nil || len(n.Credentials) == 0 {
+		return nil
+	}
+	authority, err := egress.NewAuthority(n.Credentials)
+	if err != nil {
+		return err
+	}
+	text, err := authority.Marshal()
+	if err != nil {
+		return err
+	}
+	s.Secrets = &Secrets{Credentials: n.Credentials, Authority: text}
+	shown := *n
+	shown.Credentials = nil
+	for _, c := range n.Credentials {
+		shown.Credentials = append(shown.Credentials, egress.Credential{Host: c.Host, Header: c.Header, Name: c.Name})
+	}
+	s.Network = &shown
+	return nil
+}
+
+// NetworkLimits are what the operator says of all sessions.
+type NetworkLimits struct {
+	Rules egress.Rules // where sessions may connect to at most; without any that allow, no session has a network
+	Bytes int64        // what a session sends and receives together while it is in memory; 0: no limit
+	Pace  int64        // what it sends and receives in a second, in bytes; 0: no limit
+	Audit bool         // each connection, and each destination that was refused, is a row of the audit log
+}
+
+// MostConnections is how many of the connections of a session are remembered.
+const MostConnections = 200
+
+// reachOf returns the rules of a project and of a key, each of which has to allow a destination.
+func (h *Hub) reachOf(ctx context.Context, project, key string) ([]egress.Rules, error) {
+	limits, err := h.quotas(ctx, project, key)
+	if err != nil {
+		return nil, err
+	}
+	var all []egress.Rules
+	for _, q := range []Quota{limits.project, limits.key} {
+		if q.Network == nil {
+			continue
+		}
+		rules, err := egress.ParseRules(q.Network.Allow, q.Network.Deny)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, rules)
+	}
+	return all, nil
+}
+
+// networkFor returns the problem of a network that a session of the caller's may not have, or nil.
+func (h *Hub) networkFor(ctx context.Context, who auth.Principal, n *Network) error {
+	if n == nil {
+		return nil
+	}
+	rules, err := egress.ParseRules(n.Allow, n.Deny)
+	if err != nil {
+		return err
+	}
+	if len(rules.Allow) > 0 && len(h.o.Network.Rules.Allow) == 0 {
+		return problem.New(problem.NetworkOff, "the sessions of this server have no network").WithHint("the operator can allow destinations in network.allow")
+	}
+	if err := egress.CheckCredentials(n.Credentials, rules); err != nil {
+		return err
+	}
+	within, err := h.reachOf(ctx, who.Project, who.Key)
+	if err != nil {
+		return err
+	}
+	for _, r := range rules.Allow {
+		if !h.o.Network.Rules.Covers(r) {
+			return problem.New(problem.NetworkOff, "the server does not allow sessions to connect to "+r.String()).WithHint("the operator can allow it in network.allow")
+		}
+		for _, rules := range within {
+			if !rules.Covers(r) {
+				return problem.New(problem.NetworkOff, "the project or the key may not have sessions connect to "+r.String()).WithHint("an administrator can allow it in the quota")
+			}
+		}
+	}
+	return nil
+}
+
+// giveNetwork gives a session in memory the network that its record says. loaded says that it has just come into memory, so that its bytes are counted anew.
+func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen *outbound, loaded bool) error {
+	if row.Secrets != nil {
+		seen.setOwn(row.Secrets.Credentials)
+	}
+	if row.Network == nil || len(row.Network.Allow) == 0 {
+		return live.SetNetwork(ctx, nil)
+	}
+	rules, err := egress.ParseRules(row.Network.Allow, row.Network.Deny)
+	if err != nil {
+		return err
+	}
+	within, err := h.reachOf(ctx, row.Project, row.Key)
+	if err != nil {
+		return err
+	}
+	limits := h.o.Network
+	if seen.meter == nil || loaded {
+		seen.meter = egress.NewMeter(limits.Bytes, limits.Pace)
+	}
+	o := egress.Options{
+		Operator: limits.Rules, Within: within, Session: &rules, Meter: seen.meter,
+		Enter: func() (func(), error) { return h.sockets.enter(row.ID, row.Project) },
+		Tell: func(e egress.Event) {
+			seen.add(e)
+			h.countConnection(row, e)
+		},
+	}
+	if s := row.Secrets; s != nil {
+		o.Credentials = s.Credentials
+		if o.Authority, err = egress.ParseAuthority(s.Authority); err != nil {
+			return err
+		}
+	}
+	return live.SetNetwork(ctx, egress.New(o))
+}
+
+// countConnection records a connection in the metrics, the log and, where the operator wants that, the audit log.
+func (h *Hub) countConnection(row Session, e egress.Event) {
+	result := "ok"
+	var err error
+	if e.Refused != "" {
+		result, err = "refused", problem.New(problem.DestinationRefused, e.Refused)
+	}
+	h.o.Telemetry.Count(telemetry.NetworkConnections, 1, result)
+	h.o.Telemetry.Count(telemetry.NetworkBytes, float64(e.Sent), "sent")
+	h.o.Telemetry.Count(telemetry.NetworkBytes, float64(e.Received), "received")
+	ctx := context.Background()
+	h.log.DebugContext(ctx, "connection", "session", row.ID, "host", e.Host, "port", e.Port, "address", e.Address, "refused", e.Refused, "sent", e.Sent, "received", e.Received, "seconds", e.Took.Seconds())
+	if h.o.Network.Audit {
+		h.audit(ctx, auth.Principal{Project: row.Project, User: row.User, Key: row.Key}, "session.connect", row.ID, describe(e), err)
+	}
+}
+
+func describe(e egress.Event) string {
+	return fmt.Sprintf("host %s, port %d, address %s, %d bytes sent, %d received", e.Host, e.Port, e.Address, e.Sent, e.Received)
+}
+
+// outbound remembers the newest connections of a session.
+type outbound struct {
+	changing sync.Mutex // held while the session is given another network
+	meter    *egress.Meter
+
+	mu     sync.Mutex
+	newest []egress.Event // the oldest first
+	own    *redact.Values // the credentials, which a host may repeat to the session; nil: none
+}
+
+// setOwn notes the credentials of the session.
+func (o *outbound) setOwn(all []egress.Credential) {
+	var values []string
+	for _, c := range all {
+		values = append(values, c.Value)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.own = redact.NewValues(values...)
+}
+
+func (o *outbound) credentials() *redact.Values {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.own
+}
+
+func (o *outbound) add(e egress.Event) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.newest) == MostConnections {
+		o.newest = slices.Delete(o.newest, 0, 1)
+	}
+	o.newest = append(o.newest, e)
+}
+
+func (o *outbound) list() []egress.Event {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := slices.Clone(o.newest)
+	slices.Reverse(all)
+	return all
+}
+
+// NetworkConnections returns the connections that programs of a session have made, and what they were refused, since the session was loaded into memory: the newest first, at most
+// MostConnections. Needs auth.SessionsRead.
+func (h *Hub) NetworkConnections(ctx context.Context, who auth.Principal, session string) ([]egress.Event, error) {
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return nil, err
+	}
+	if _, err := h.row(ctx, who, session); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	s := h.seats[session]
+	h.mu.Unlock()
+	if s == nil {
+		return nil, nil
+	}
+	return s.outbound.list(), nil
+}
+
+// networkPatience bounds how long a change of a session's network waits for a session that is just being loaded.
+const networkPatience = time.Minute
+
+// changeNetwork gives a session in memory the network that its record says, also one that is just being loaded with the network that its record had before.
+func (h *Hub) changeNetwork(ctx context.Context, project, id string) error {
+	h.mu.Lock()
+	there := h.seats[id] != nil
+	h.mu.Unlock()
+	if !there {
+		return nil // it is given its network when it is loaded
+	}
+	// A caller who has left has still been heard.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), networkPatience)
+	defer cancel()
+	s, err := h.acquireUntouched(ctx, project, id)
+	if err != nil {
+		return err
+	}
+	defer h.release(s)
+	s.outbound.changing.Lock()
+	defer s.outbound.changing.Unlock()
+	row, err := h.o.Store.Session(ctx, project, id) // of several changes, the last counts
+	if err != nil {
+		return err
+	}
+	return h.giveNetwork(ctx, row, s.live, &s.outbound, false)
+}

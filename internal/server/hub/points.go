@@ -1,0 +1,195 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"cove/internal/core/problem"
+	"cove/internal/core/telemetry"
+	"cove/internal/server/auth"
+	"cove/internal/sessions/ondisk"
+)
+
+// A turn begins with a point: its session's state, to which the session can be returned and from which another one can go on. So a conversation can branch at any
+// earlier turn, with the variables and files of that moment.
+
+// Point is something that a session was, and can be again.
+type Point struct {
+	ID         string
+	Saved      time.Time // zero: the beginning, before anything ran
+	Executions int       // that had run
+	Before     []string  // the turns that began there
+	Bytes      int64     // on the disk, without what the point has in common with older ones
+	Present    bool      // nothing has changed in the session since, as far as it is saved
+}
+
+// largePoint is the part of Limits.PointRoom from which on no turn keeps a point of a session by itself: saving and packing it would take longer than the model does.
+const largePoint = 4
+
+// returnedBack is the reason of a rollback that a client has asked for.
+const returnedBack = "a client returned it to an earlier point"
+
+// pointsOf lists the points of a session, the oldest first.
+func pointsOf(info ondisk.Info) []Point {
+	var all []Point
+	for _, e := range info.Undo {
+		all = append(all, pointOf(e))
+	}
+	if info.Head.Kept {
+		head := pointOf(info.Head)
+		head.Present = true
+		all = append(all, head)
+	}
+	return all
+}
+
+func pointOf(e ondisk.Entry) Point {
+	p := Point{ID: e.Point(), Saved: e.Saved, Executions: e.Executions, Before: e.Before, Bytes: e.Size}
+	if e.Packed {
+		p.Bytes = e.Room
+	}
+	return p
+}
+
+// withoutPoints is what a session takes on the disk but for its points, which a fork does not have.
+func withoutPoints(info ondisk.Info) int64 {
+	n := info.Disk
+	for _, p := range pointsOf(info) {
+		if !p.Present {
+			n -= p.Bytes
+		}
+	}
+	return max(n, info.Head.Size)
+}
+
+// Points returns what a session can be returned to, the oldest first. Needs auth.SessionsRead.
+func (h *Hub) Points(ctx context.Context, who auth.Principal, id string) ([]Point, error) {
+	if err := who.Require(auth.SessionsRead); err != nil {
+		return nil, err
+	}
+	row, err := h.row(ctx, who, id)
+	if err == nil {
+		_, err = h.here(ctx, row)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := h.o.Sessions.Look(id)
+	if problem.Has(err, problem.SessionUnknown) {
+		return nil, nil // nothing of it was ever saved
+	}
+	return pointsOf(info), withoutCommands(err)
+}
+
+// KeepPoint saves a session's present state as a point. Needs auth.SessionsWrite. A problem with code "session_busy" says that code ran all the time.
+func (h *Hub) KeepPoint(ctx context.Context, who auth.Principal, id string) (Point, error) {
+	_, err := h.toSave(ctx, who, id)
+	if err == nil && h.o.Limits.Points == 0 {
+		err = problem.New(problem.PointUnknown, "this server keeps no points").WithHint("the operator's setting session.points says how many")
+	}
+	if err == nil {
+		err = h.peek(ctx, who, id, func(ctx context.Context, _ Live) error { return h.mark(ctx, id, "") })
+	}
+	h.audit(ctx, who, "session.point", id, "", err)
+	if err != nil {
+		return Point{}, err
+	}
+	info, err := h.o.Sessions.Look(id)
+	points := pointsOf(info)
+	if err != nil || len(points) == 0 {
+		return Point{}, cmp.Or(withoutCommands(err), sessionGone()) // it was deleted meanwhile
+	}
+	return points[len(points)-1], nil
+}
+
+// ReturnSession returns a session to a point, by its name or by a turn that began there; "" is the newest one that is not the present state. Later points are
+// deleted. Running code is waited for. What was done since is told as a rollback. Needs auth.SessionsWrite.
+func (h *Hub) ReturnSession(ctx context.Context, who auth.Principal, id, point string) (Session, error) {
+	row, err := h.toSave(ctx, who, id)
+	if err == nil {
+		var work context.Context
+		var end func()
+		if work, end, err = h.begin(ctx); err == nil {
+			err = h.pause(telemetry.Carry(ctx, work), who.Project, id, func() error { return h.returnPaused(work, row, point) })
+			end()
+		}
+	}
+	h.audit(ctx, who, "session.undo", id, cmp.Or(point, "newest"), err)
+	if err != nil {
+		return Session{}, err
+	}
+	h.sessionSeen(ctx, sessionReturned, id, row.Project, slog.String("point", point))
+	return h.row(ctx, who, id)
+}
+
+// returnPaused is ReturnSession for a session that nothing else can use meanwhile.
+func (h *Hub) returnPaused(ctx context.Context, row Session, point string) error {
+	var info ondisk.Info
+	var err error
+	if point == "" {
+		info, err = h.o.Sessions.Undo(ctx, row.ID, h.o.Command)
+	} else {
+		info, err = h.o.Sessions.Return(ctx, row.ID, h.o.Command, point)
+	}
+	if err != nil {
+		return withoutCommands(err)
+	}
+	h.loseParked(row.ID, errReturned)
+	return h.persist(ctx, func(ctx context.Context) error {
+		lost, err := h.rollback(ctx, row, info.Head.Saved, returnedBack)
+		if err != nil {
+			return err
+		}
+		_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+			if s.State == SessionDeleted {
+				return sessionGone()
+			}
+			s.State, s.Reason, s.Saved, s.Disk = SessionPaused, "", info.Head.Saved, info.Disk
+			if len(lost.Executions) > 0 {
+				s.Rollback = lost
+			}
+			return nil
+		})
+		return err
+	})
+}
+
+// mark keeps the state of a session in memory as a point, before the turn of that id begins.
+func (h *Hub) mark(ctx context.Context, session, turn string) error {
+	h.mu.Lock()
+	s := h.seats[session]
+	if s == nil || s.name == nil || s.attached {
+		h.mu.Unlock()
+		return nil
+	}
+	name := s.name
+	h.mu.Unlock()
+	if turn != "" && h.o.Limits.PointRoom > 0 && name.Head().Size > h.o.Limits.PointRoom/largePoint {
+		return nil
+	}
+	from := h.now()
+	if err := name.Mark(ctx, turn); err != nil {
+		return err
+	}
+	s.tally.skip(s.live) // the processor time of saving is not charged to the session
+	return h.noteSaved(ctx, s, from, true)
+}
+
+// markTurn is mark beside the beginning of a turn, which does not end for it. The channel is closed when it is done: no code of the turn may run before that. A turn that
+// begins in the middle of code marks nothing.
+func (h *Hub) markTurn(ctx context.Context, p *plan) <-chan struct{} {
+	done, t := make(chan struct{}), p.turn
+	if p.resumed != nil || h.o.Limits.Points == 0 || !h.saves() {
+		close(done)
+		return done
+	}
+	go func() {
+		defer close(done)
+		if err := h.mark(ctx, t.Session, t.ID); err != nil && ctx.Err() == nil {
+			h.log.WarnContext(ctx, "the session cannot be returned to before a turn", "session", t.Session, "turn", t.ID, "error", err)
+		}
+	}()
+	return done
+}

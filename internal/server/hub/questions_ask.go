@@ -1,0 +1,183 @@
+package hub
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"cove/internal/core/problem"
+	"cove/internal/llm/model"
+	"cove/internal/server/auth"
+	"cove/internal/server/ownership"
+)
+
+// heldFor is how long a question that could not be asked waits until it is tried again, where the reason may pass by itself.
+const heldFor = time.Minute
+
+// asksQuestions says whether this process asks what waits in queues. A command does not: it ends with its own turn.
+func (h *Hub) asksQuestions() bool { return h.o.Asker != nil }
+
+// askLater begins the next question of a conversation, unless a turn of it runs.
+func (h *Hub) askLater(project, conversation string) {
+	if h.asksQuestions() {
+		h.spawn(func(ctx context.Context) { h.askNext(ctx, project, conversation) })
+	}
+}
+
+// askEvery begins what could go on and was not begun: after a start, when another process has ended a turn, and where the reason why a question was held may have passed.
+func (h *Hub) askEvery(ctx context.Context) {
+	if !h.asksQuestions() {
+		return
+	}
+	h.askDue(ctx)
+	h.every(ctx, ownership.Round, func() { h.askDue(ctx) })
+}
+
+func (h *Hub) askDue(ctx context.Context) {
+	due, err := h.o.Store.DueQuestions(ctx, h.now())
+	if err != nil {
+		if ctx.Err() == nil && !h.fenced() {
+			h.log.WarnContext(ctx, "the questions that wait were not looked for", "error", err)
+		}
+		return
+	}
+	for _, q := range due {
+		h.askNext(ctx, q.Project, q.Conversation)
+	}
+}
+
+// askNext begins the first question of a queue. Several processes may do so at the same time: a turn takes its question out of the queue when it is recorded, so that one of
+// them gets it. In this process one at a time does: another one would keep a client from asking while it finds out that it is late.
+func (h *Hub) askNext(ctx context.Context, project, conversation string) {
+	if !h.asking.enter(conversation) {
+		return
+	}
+	for more := true; more; more = h.asking.leave(conversation) {
+		for more && !h.turns.reserved(conversation) {
+			more = h.askFirst(ctx, project, conversation)
+		}
+	}
+}
+
+// askFirst tries the first question of a queue, and says whether it was changed, taken out or asked meanwhile.
+func (h *Hub) askFirst(ctx context.Context, project, conversation string) (again bool) {
+	queue, err := h.o.Store.Questions(ctx, project, conversation)
+	if err != nil || len(queue) == 0 {
+		return false // askEvery comes again
+	}
+	if err = h.askQuestion(ctx, queue[0]); err != nil {
+		h.holdQuestion(ctx, queue[0], err)
+	}
+	return problem.Has(err, problem.QuestionNotFound)
+}
+
+// oneEach lets one goroutine at a time work on a conversation; who comes meanwhile has it work once more. Its zero value is ready.
+type oneEach struct {
+	mu   sync.Mutex
+	busy map[string]bool // whether somebody came meanwhile
+}
+
+func (o *oneEach) enter(conversation string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.busy == nil {
+		o.busy = map[string]bool{}
+	}
+	_, others := o.busy[conversation]
+	o.busy[conversation] = others
+	return !others
+}
+
+func (o *oneEach) leave(conversation string) (again bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if again = o.busy[conversation]; again {
+		o.busy[conversation] = false
+	} else {
+		delete(o.busy, conversation)
+	}
+	return again
+}
+
+// askQuestion begins the turn of a question as who put it, with the rights of now.
+func (h *Hub) askQuestion(ctx context.Context, q Question) error {
+	n := q.Turn
+	n.Conversation, n.queued = q.Conversation, &q
+	n.Foreign, n.Format = nil, model.Format{} // which JSON calls null where there are none
+	who, err := h.o.Asker(ctx, q.Project, q.User, q.Key)
+	if err != nil {
+		who = auth.Principal{Project: q.Project, User: q.User, Key: q.Key}
+	} else {
+		who.Scopes = narrowed(who.Scopes, q.Scopes)
+		err = mayStart(who, n)
+	}
+	var t Turn
+	if err == nil {
+		t, err = h.startTurn(ctx, who, n)
+	}
+	if err == nil || !passedOver(err) && (q.Held == nil || q.Held.Code != problem.Of(err).Code) { // and not each time that it is tried again
+		target := t.ID
+		if target == "" {
+			target = q.Conversation
+		}
+		h.audit(ctx, who, "turn.start", target, q.ID, err)
+	}
+	return err
+}
+
+// narrowed are the scopes that two limits have in common; nil is no limit.
+func narrowed(a, b []auth.Action) []auth.Action {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(x auth.Action) bool { return !slices.Contains(b, x) })
+}
+
+// passedOver says that a question could not be asked for a reason that is not its own: it simply goes on waiting.
+func passedOver(err error) bool {
+	return problem.Has(err, problem.TurnRunning, problem.QuestionNotFound, problem.SessionInUse, problem.Draining, problem.OwnerLost, problem.DatabaseUnavailable)
+}
+
+// holdQuestion records why a question could not be asked. It stays the first of its queue.
+func (h *Hub) holdQuestion(ctx context.Context, q Question, why error) {
+	if ctx.Err() != nil || passedOver(why) || problem.Has(why, problem.SessionElsewhere) && h.served(ctx, q) {
+		return
+	}
+	p := h.forClients(ctx, "question", q.ID, why)
+	now := h.now()
+	_, err := h.o.Store.UpdateQuestion(ctx, q.Project, q.Conversation, q.ID, func(row *Question) error {
+		if !row.Changed.Equal(q.Changed) {
+			return questionGone()
+		}
+		held := Held{Kind: p.Kind, Code: p.Code, Message: p.Message, Hint: p.Hint, Since: now}
+		if row.Held != nil && row.Held.Code == held.Code {
+			held.Since = row.Held.Since
+		}
+		row.Held, row.Again = &held, time.Time{}
+		if p.Kind == problem.Exhausted || p.Kind == problem.Unavailable {
+			row.Again = now.Add(heldFor)
+		}
+		return nil
+	})
+	if err != nil && !problem.Has(err, problem.QuestionNotFound) {
+		h.log.WarnContext(ctx, "it was not recorded why a question waits", "question", q.ID, "error", err)
+	}
+}
+
+// served says whether a server runs that has the session of a question's conversation on its disk: it asks the question.
+func (h *Hub) served(ctx context.Context, q Question) bool {
+	c, err := h.o.Store.Conversation(ctx, q.Project, q.Conversation)
+	if err != nil {
+		return false
+	}
+	row, err := h.o.Store.Session(ctx, q.Project, c.Session)
+	if err != nil {
+		return false
+	}
+	_, served, err := h.o.Store.Home(ctx, row.Home)
+	return err == nil && served
+}

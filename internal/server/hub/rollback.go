@@ -1,0 +1,203 @@
+package hub
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"cove/internal/core/problem"
+	"cove/internal/python/kernel"
+	"cove/internal/server/auth"
+	"cove/internal/server/transcript"
+)
+
+// Bounds of a Rollback.
+const (
+	mostRolledBack = 100  // executions that are named
+	mostSearched   = 1000 // executions that are counted
+	mostFilesNamed = 1000
+	searchedAtOnce = 1 << 20 // bytes of events
+	lastEvents     = 100     // events of an execution that are searched for its files, which are emitted at its end
+)
+
+// lostSandbox is the reason of a rollback after a sandbox has ended while no code ran in it.
+const lostSandbox = "its sandbox was lost"
+
+// rollback finds out what a session lost that goes on from the state that was saved at to. It includes an earlier rollback that no client has acknowledged.
+func (h *Hub) rollback(ctx context.Context, row Session, to time.Time, reason string) (*Rollback, error) {
+	lost, err := h.o.Store.ExecutionsSince(ctx, row.Project, row.ID, to, mostSearched)
+	if err != nil {
+		return nil, err
+	}
+	r := &Rollback{At: h.now(), To: to.Truncate(time.Microsecond).UTC(), Reason: reason, Executions: []string{}, Files: []string{}}
+	if before := row.Rollback; before != nil {
+		r.Executions, r.More, r.Files = slices.Clone(before.Executions), before.More, slices.Clone(before.Files)
+	}
+	for _, e := range lost {
+		if slices.Contains(r.Executions, e.ID) {
+			continue
+		}
+		if len(r.Executions) >= mostRolledBack {
+			r.More++
+			continue
+		}
+		r.Executions = append(r.Executions, e.ID)
+		if err := h.addFiles(ctx, r, e); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// addFiles adds the files that an execution has made or changed.
+func (h *Hub) addFiles(ctx context.Context, r *Rollback, e Execution) error {
+	stream, after := e.ID, max(0, e.Events-lastEvents)
+	if e.Turn != "" {
+		stream, after = e.Turn, 0
+	}
+	for len(r.Files) < mostFilesNamed {
+		events, err := h.o.Store.Events(ctx, stream, e.ID, after, lastEvents, searchedAtOnce)
+		if err != nil {
+			return err
+		}
+		for _, event := range events {
+			after = event.Seq
+			if path, ok := filePath(event.Body, e.Turn != ""); ok && !slices.Contains(r.Files, path) && len(r.Files) < mostFilesNamed {
+				r.Files = append(r.Files, path)
+			}
+		}
+		if len(events) == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// filePath reads the path of a File event, alone or in an event of a turn.
+func filePath(body []byte, ofTurn bool) (string, bool) {
+	if ofTurn {
+		body = transcript.OutputOf(body)
+	}
+	if transcript.TypeOf(body) != "file" {
+		return "", false
+	}
+	event, err := transcript.ParseEvent(body)
+	f, ok := event.(kernel.File)
+	return f.Path, ok && err == nil
+}
+
+// event returns the rollback as an execution's event.
+func (r Rollback) event() kernel.Rollback {
+	return kernel.Rollback{At: r.At, To: r.To, Reason: r.Reason, Executions: r.Executions, More: r.More, Files: r.Files}
+}
+
+// noteSandboxLoss records that a session in memory has lost its sandbox and goes on from its saved state, if anything was lost by that.
+func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
+	h.loseParked(session, lostWaiting(reason))
+	h.mu.Lock()
+	s := h.seats[session]
+	h.mu.Unlock()
+	if s == nil || s.name == nil {
+		return // evict records the loss
+	}
+	row, err := h.o.Store.Session(ctx, s.project, s.id)
+	var r *Rollback
+	if err == nil {
+		r, err = h.rollback(ctx, row, s.name.Head().Saved, reason)
+	}
+	if err == nil && len(r.Executions) > 0 {
+		err = h.noteRollback(ctx, s.project, s.id, r)
+	}
+	if err != nil {
+		h.log.ErrorContext(ctx, "a session's loss was not recorded", "session", s.id, "error", err)
+	}
+}
+
+// noteRollback records what a session lost. The session's next execution reports it.
+func (h *Hub) noteRollback(ctx context.Context, project, session string, r *Rollback) error {
+	h.loseParked(session, lostWaiting(r.Reason))
+	h.setRollback(session, r)
+	return h.persist(ctx, func(ctx context.Context) error {
+		_, err := h.o.Store.UpdateSession(ctx, project, session, func(row *Session) error {
+			row.Rollback = r
+			return nil
+		})
+		return err
+	})
+}
+
+// noteVanished records that the files of a session are gone from the disk, so that the session starts anew.
+func (h *Hub) noteVanished(ctx context.Context, s *seat, row Session) error {
+	r, err := h.rollback(ctx, row, time.Time{}, "its files are gone")
+	if err != nil {
+		return err
+	}
+	h.log.ErrorContext(ctx, "the files of a session are gone from the disk", "session", s.id)
+	return h.noteRollback(ctx, s.project, s.id, r)
+}
+
+// noteRenewed records that a session could not be restored and started anew with its files, as can happen after an upgrade of the server.
+func (h *Hub) noteRenewed(ctx context.Context, s *seat, why string) error {
+	h.log.WarnContext(ctx, "a session was started anew with its files", "session", s.id, "why", "it "+why)
+	return h.noteRollback(ctx, s.project, s.id, &Rollback{At: h.now(), Reason: "it " + why, Executions: []string{}, Files: []string{}})
+}
+
+func (h *Hub) setRollback(session string, r *Rollback) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if s := h.seats[session]; s != nil {
+		s.rollback = r
+	}
+}
+
+// takeRollback returns what a session in memory has lost and no client was told yet, once.
+func (h *Hub) takeRollback(ctx context.Context, project, session string) *Rollback {
+	h.mu.Lock()
+	s := h.seats[session]
+	if s == nil || s.rollback == nil || s.rollback.Told {
+		h.mu.Unlock()
+		return nil
+	}
+	r := *s.rollback
+	told := r
+	told.Told = true
+	s.rollback = &told
+	h.mu.Unlock()
+	_, err := h.o.Store.UpdateSession(ctx, project, session, func(row *Session) error {
+		if row.Rollback != nil && row.Rollback.At.Equal(r.At) {
+			row.Rollback.Told = true
+		}
+		return nil
+	})
+	if err != nil {
+		h.log.WarnContext(ctx, "a rollback may be reported twice", "session", session, "error", err)
+	}
+	h.log.LogAttrs(ctx, slog.LevelInfo, "rollback told", slog.String("session", session), slog.Int("executions", len(r.Executions)+r.More))
+	return &r
+}
+
+// AcknowledgeRollback removes a session's Rollback, which a client has taken note of. Needs auth.SessionsWrite.
+func (h *Hub) AcknowledgeRollback(ctx context.Context, who auth.Principal, id string) (Session, error) {
+	row, err := Session{}, who.Require(auth.SessionsWrite)
+	if err == nil {
+		row, err = h.o.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
+			if s.State == SessionDeleted {
+				return sessionGone()
+			}
+			s.Rollback = nil
+			return nil
+		})
+	}
+	if err == nil {
+		h.setRollback(id, nil)
+	}
+	h.audit(ctx, who, "session.acknowledge", id, "", err)
+	if problem.Is(err, problem.NotFound) {
+		err = sessionGone()
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	return h.fresh(row), nil
+}

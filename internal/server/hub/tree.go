@@ -1,0 +1,79 @@
+package hub
+
+import (
+	"context"
+	"io"
+
+	"cove/internal/core/problem"
+	"cove/internal/machine/workspace"
+	"cove/internal/server/auth"
+)
+
+// Tree loads a session and calls use with its workspace, which use may not keep. With write, use may change the workspace, which needs auth.FilesWrite,
+// otherwise auth.FilesRead. Bytes that use writes are bounded by Limits.File and counted, and its changes are in the audit log.
+func (h *Hub) Tree(ctx context.Context, who auth.Principal, session string, write bool, use func(context.Context, Tree) error) error {
+	if !write {
+		if err := who.Require(auth.FilesRead); err != nil {
+			return err
+		}
+		return h.peek(ctx, who, session, func(ctx context.Context, l Live) error { return use(ctx, readOnly{l}) })
+	}
+	if err := who.Require(auth.FilesWrite); err != nil {
+		h.audit(ctx, who, "session.files.write", session, "", err)
+		return err
+	}
+	return h.use(ctx, who, session, func(ctx context.Context, l Live) error {
+		return use(ctx, &watched{Tree: l, h: h, who: who, session: session})
+	})
+}
+
+// watched is a workspace whose changes are written to the audit log.
+type watched struct {
+	Tree
+	h       *Hub
+	who     auth.Principal
+	session string
+}
+
+func (w *watched) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
+	if err = w.h.mayStore(ctx, w.who.Project, w.who.Key, 0); err == nil {
+		info, err = w.Tree.Write(ctx, path, &limited{ctx: ctx, r: r, left: w.h.o.Limits.File})
+	}
+	w.h.audit(ctx, w.who, "session.file.write", w.session, path, err)
+	if err == nil {
+		w.h.spend(ctx, w.who, Usage{UploadBytes: info.Size})
+	}
+	return info, err
+}
+
+func (w *watched) Move(ctx context.Context, from, to string) error {
+	err := w.Tree.Move(ctx, from, to)
+	w.h.audit(ctx, w.who, "session.file.move", w.session, from+" to "+to, err)
+	return err
+}
+
+func (w *watched) Remove(ctx context.Context, path string, all bool) error {
+	err := w.Tree.Remove(ctx, path, all)
+	w.h.audit(ctx, w.who, "session.file.delete", w.session, path, err)
+	return err
+}
+
+func (w *watched) MakeFolder(ctx context.Context, path string) error {
+	err := w.Tree.MakeFolder(ctx, path)
+	w.h.audit(ctx, w.who, "session.folder.create", w.session, path, err)
+	return err
+}
+
+// readOnly is a workspace that refuses changes, for a use without write.
+type readOnly struct{ Tree }
+
+func (readOnly) refuse() error {
+	return problem.New(problem.Forbidden, "the session's files were opened for reading only")
+}
+
+func (r readOnly) Write(context.Context, string, io.Reader) (workspace.Entry, error) {
+	return workspace.Entry{}, r.refuse()
+}
+func (r readOnly) Move(context.Context, string, string) error { return r.refuse() }
+func (r readOnly) Remove(context.Context, string, bool) error { return r.refuse() }
+func (r readOnly) MakeFolder(context.Context, string) error   { return r.refuse() }

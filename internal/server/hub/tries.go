@@ -1,0 +1,451 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"cove/internal/core/ident"
+	"cove/internal/core/problem"
+	"cove/internal/llm/loop"
+	"cove/internal/llm/model"
+	"cove/internal/python/kernel"
+	"cove/internal/server/auth"
+	"cove/internal/server/transcript"
+)
+
+// A question can be answered in several tries at once. Each is a turn of its own in a fork of the session, so that all begin with the same variables and files and none disturbs another. When it is
+// clear which is right, the turn that asked has the events and the answer of that one, and its session goes on from the state of that one's fork. The others stay as versions of the turn, without
+// their forks. The session itself is not touched before, so that a server that dies in the middle can ask again, with the tries that had ended.
+
+// MostTries bounds the tries of a question.
+const MostTries = 10
+
+// Tries say how a question is answered several times.
+type Tries struct {
+	Number int      `json:"number"`
+	Models []string `json:"models,omitempty"` // who answers, the first one again after the last; none: the turn's model
+	// Check is code that runs in the session of a try when it has answered, with the answer's words as the variable answer. A try is right for which it runs without an error and ends with a value that is not
+	// false; "": what most tries answer is right.
+	Check string `json:"check,omitempty"`
+	// Again is the turn that asked before, in a server that died: its tries count that had ended, and this turn takes its place. Clients do not set it.
+	Again string `json:"again,omitempty"`
+}
+
+// TurnTries is what a turn has to do with tries.
+type TurnTries struct {
+	Of      string `json:"of,omitempty"`      // of a try: the turn that it is a try of
+	Place   int    `json:"place,omitempty"`   // of a try: which it is, from 1
+	Number  int    `json:"number,omitempty"`  // of the turn that asked: how many there are at most
+	Chosen  string `json:"chosen,omitempty"`  // of the turn that asked: the try that it has the answer of
+	Why     Choice `json:"why,omitempty"`     // of the turn that asked: why that one
+	Agree   int    `json:"agree,omitempty"`   // of the turn that asked: how many answered as the chosen one
+	Failed  bool   `json:"failed,omitempty"`  // of the turn that asked: no try passed the check
+	Passed  *bool  `json:"passed,omitempty"`  // of a try: whether the check passed; nil: there was none
+	Saved   bool   `json:"saved,omitempty"`   // of a try: its session is on the disk as the try has left it
+	Request *Asked `json:"request,omitempty"` // of a turn that asked and has not ended: what it asked
+}
+
+// IsTry says whether a turn is one of several tries of another one.
+func (t Turn) IsTry() bool { return t.Tries != nil && t.Tries.Of != "" }
+
+// Asked is what a turn with tries asked, for the case that it has to be asked again.
+type Asked struct {
+	Turn   NewTurn       `json:"turn"`
+	Scopes []auth.Action `json:"scopes,omitempty"` // that the caller was limited to
+}
+
+// Choice says why a try was chosen.
+type Choice string
+
+// The choices.
+const (
+	ChosenByCheck Choice = "check"     // it passed the check
+	ChosenByMost  Choice = "agreement" // most answered as it did
+	ChosenByModel Choice = "vote"      // the model said so
+	ChosenFirst   Choice = "first"     // nothing said which is right; it was the first without a failure
+)
+
+// check returns what is wrong with asking for tries.
+func (t *Tries) check(n NewTurn) error {
+	switch {
+	case t == nil:
+		return nil
+	case t.Number < 2 || t.Number > MostTries:
+		return problem.New(problem.TurnInvalid, fmt.Sprintf("a question has 2 to %d tries", MostTries))
+	case len(t.Models) > t.Number:
+		return problem.New(problem.TurnInvalid, "there are more models than tries")
+	case n.NoPython:
+		return problem.New(problem.TurnInvalid, "tries are of code, and the turn has none")
+	case len(n.Tools)+len(n.CodeTools)+len(n.Servers) > 0:
+		return problem.New(problem.TurnInvalid, "a turn with tries has no tools: each try would call them").WithHint("leave the tools out, or ask once")
+	case n.Hidden:
+		return problem.New(problem.TurnInvalid, "a turn with tries is stored")
+	case n.Approval == ApprovalAlways || n.Decide != nil:
+		return errTriesAsk()
+	}
+	for _, m := range n.Input {
+		if slices.ContainsFunc(m.Content, func(c model.Content) bool { _, is := c.(model.ToolResult); return is }) {
+			return problem.New(problem.TurnInvalid, "results are for the turn that waits for them, and are not tried several times").WithHint("send the results alone")
+		}
+	}
+	return nil
+}
+
+func errTriesAsk() error {
+	return problem.New(problem.TurnInvalid, "code that waits for approval is not tried several times").WithHint("ask once, or without approval")
+}
+
+// planTries checks what the tries need before the first one begins, and has the turn remember what it takes to be asked again: without what the session has already, and without secrets.
+func (h *Hub) planTries(ctx context.Context, p *plan, n NewTurn) error {
+	if n.Tries == nil {
+		return nil
+	}
+	for _, name := range n.Tries.Models {
+		m, err := h.openModel(ctx, name)
+		if err == nil {
+			err = loop.Check(m, p.spec)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if code := n.Tries.Check; code != "" {
+		err := h.screen(ctx, &Execution{Project: p.who.Project, Key: p.who.Key, Code: code}, false)
+		if problem.Has(err, problem.CodeUnapproved) {
+			err = problem.New(problem.CodeRefused, "the rules for code do not let the check run unseen: "+problem.Of(err).Message).WithHint("ask without a check, or with another one")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	n.Network, n.Root, n.Once, n.Foreign = nil, false, "", nil
+	p.turn.ID = cmp.Or(n.Tries.Again, p.turn.ID)
+	p.turn.Tries = &TurnTries{Number: n.Tries.Number, Request: &Asked{Turn: n, Scopes: p.who.Scopes}}
+	return nil
+}
+
+// try is one try of a question.
+type try struct {
+	place  int
+	turn   Turn
+	answer loop.Answer
+	err    error
+	live   *liveTurn // nil: it ended in an earlier server
+}
+
+// right says whether a try may be the answer.
+func (t *try) right() bool {
+	passed := t.turn.Tries.Passed
+	return t.err == nil && (passed == nil || *passed)
+}
+
+// tryTurn answers a turn in several tries, and returns the answer of the one that was chosen.
+func (h *Hub) tryTurn(p *plan, l *liveTurn) (loop.Answer, error) {
+	ctx, stop := context.WithCancelCause(p.work)
+	defer stop(nil)
+	from := h.now()
+	if err := h.untakeState(ctx, p); err != nil {
+		return loop.Answer{}, err
+	}
+	tries, ended, err := h.beginTries(ctx, p)
+	var over []*try
+	for err == nil && len(over) < len(tries) && !p.decided(over) {
+		t := <-ended
+		over = append(over, t)
+		err = h.publish(ctx, p, l, loop.Notice{Text: t.told(p.tries.Number)}, "", 0)
+	}
+	stop(cmp.Or(err, error(problem.New(problem.GivenUp, "other tries had answered"))))
+	for len(over) < len(tries) {
+		over = append(over, <-ended)
+	}
+	for _, t := range over {
+		p.forks = append(p.forks, t.turn)
+		p.took(t.turn.Usage, t.turn.Cost)
+	}
+	if err == nil {
+		err = context.Cause(p.work)
+	}
+	if err != nil {
+		return loop.Answer{}, err
+	}
+	slices.SortFunc(over, func(a, b *try) int { return a.place - b.place })
+	chosen, about := h.choose(p, over)
+	if chosen == nil {
+		return loop.Answer{}, over[0].err
+	}
+	about.Request = p.turn.Tries.Request // until the turn has ended
+	p.turn.Tries = &about
+	answer, err := h.settleTries(p, l, chosen, from)
+	answer.Usage = p.used
+	return answer, err
+}
+
+// took adds to what a turn's tries took.
+func (p *plan) took(u model.Usage, c model.Cost) {
+	p.used = p.used.Plus(u)
+	if p.cost.Currency == "" || c.Currency == p.cost.Currency {
+		p.cost = model.Cost{Amount: p.cost.Amount + c.Amount, Currency: cmp.Or(p.cost.Currency, c.Currency)}
+	}
+}
+
+// told is a try that has ended, in a line for people.
+func (t *try) told(of int) string {
+	switch passed := t.turn.Tries.Passed; {
+	case t.err != nil:
+		return fmt.Sprintf("Try %d of %d has no answer: %s", t.place, of, problem.Of(t.err).Message)
+	case passed == nil:
+		return fmt.Sprintf("Try %d of %d answered: %s", t.place, of, firstWords(t.answer.Text))
+	case *passed:
+		return fmt.Sprintf("Try %d of %d passed the check: %s", t.place, of, firstWords(t.answer.Text))
+	}
+	return fmt.Sprintf("Try %d of %d did not pass the check: %s", t.place, of, firstWords(t.answer.Text))
+}
+
+// firstWords are the beginning of a text, in one line.
+func firstWords(text string) string {
+	const most = 100
+	text = strings.Join(strings.Fields(strings.NewReplacer("**", "", "`", "").Replace(text)), " ")
+	if whole := []rune(text); len(whole) > most {
+		return string(whole[:most]) + "…"
+	}
+	return text
+}
+
+// beginTries begins the tries, those that had ended in an earlier server apart. Each is sent when it has ended.
+func (h *Hub) beginTries(ctx context.Context, p *plan) ([]*try, <-chan *try, error) {
+	earlier, err := h.earlierTries(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []*try
+	ended := make(chan *try, p.tries.Number)
+	for _, t := range earlier {
+		ended <- t
+		all = append(all, t)
+	}
+	for place := 1; place <= p.tries.Number; place++ {
+		if earlier[place] != nil {
+			continue
+		}
+		t := &try{place: place}
+		if err := h.beginTry(ctx, p, t, ended); err != nil {
+			return all, ended, err
+		}
+		all = append(all, t)
+	}
+	return all, ended, nil
+}
+
+// beginTry begins one try, in a fork of the turn's session.
+func (h *Hub) beginTry(ctx context.Context, p *plan, t *try, ended chan<- *try) error {
+	who := p.who
+	who.Scopes = nil // a caller with the right to the turn may make what the turn needs
+	q := &plan{who: who, model: p.model, spec: p.spec, work: ctx, end: func() {}, looks: p.looks, alone: true, unheard: true}
+	if names := p.tries.Models; len(names) > 0 {
+		m, err := h.openModel(ctx, names[(t.place-1)%len(names)])
+		if err != nil {
+			return err
+		}
+		q.model, q.spec.Context = m, h.about(m.Name()).Context
+	}
+	row, err := h.forkSession(ctx, who, p.turn.Session, NewSession{Life: h.forkLife()})
+	if err != nil {
+		return err
+	}
+	q.turn = p.turn
+	q.turn.ID, q.turn.Session, q.turn.Model, q.turn.Created, q.turn.Files, q.turn.Foreign, q.turn.Taken = ident.New(ident.Turn), row.ID, q.model.Name(), h.now(), nil, nil, Taken{}
+	q.turn.Tries = &TurnTries{Of: p.turn.ID, Place: t.place}
+	t.turn, q.events = q.turn, h.streams.Open(q.turn.ID)
+	if err := h.o.Store.AddTurn(ctx, q.turn); err != nil {
+		q.events.Close()
+		return errors.Join(err, h.deleteSession(ctx, p.turn.Project, row.ID))
+	}
+	t.live = h.beginTurn(q)
+	h.spawn(func(context.Context) {
+		defer func() { ended <- t }()
+		t.turn, t.answer, t.err = h.runTurn(q, t.live)
+		if t.err == nil {
+			h.assess(ctx, p, t)
+		}
+	})
+	return nil
+}
+
+// forkLife is how long a fork for a try lives at most: it is removed when its turn has ended, unless everything that would do so was killed.
+func (h *Hub) forkLife() time.Duration {
+	const most = 24 * time.Hour
+	if life := h.o.Limits.Life; life > 0 {
+		return min(life, most)
+	}
+	return most
+}
+
+// assess runs the check in the session of a try, and saves the session as the try has left it.
+func (h *Hub) assess(ctx context.Context, p *plan, t *try) {
+	about := *t.turn.Tries
+	if code := p.tries.Check; code != "" {
+		passed, err := h.passes(ctx, p, t, code)
+		if err != nil {
+			t.err = err
+			return
+		}
+		about.Passed = &passed
+	}
+	err := h.pause(ctx, t.turn.Project, t.turn.Session, func() error { return nil })
+	if err == nil {
+		about.Saved = true
+		err = h.o.Store.SetTries(ctx, t.turn.Project, t.turn.ID, about)
+	}
+	if t.turn.Tries = &about; err != nil {
+		t.err = err
+	}
+}
+
+// checking is the code of a check. It runs in a copy of the variables, and ends with an error where the last value is false.
+const checking = `def _cove_check(code, answer, names):
+    import ast
+    tree = ast.parse(code)
+    space = {**names, "answer": answer}
+    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "<check>", "exec"), space)
+    assert last is None or eval(compile(ast.Expression(last.value), "<check>", "eval"), space), "the check's value is false"
+try:
+    _cove_check(%s, %s, globals())
+finally:
+    del _cove_check`
+
+// passes runs a check.
+func (h *Hub) passes(ctx context.Context, p *plan, t *try, code string) (bool, error) {
+	if err := h.mayRun(ctx, p.who.Project, p.who.Key); err != nil {
+		return false, err
+	}
+	req := kernel.Request{Code: fmt.Sprintf(checking, literal(code), literal(t.answer.Text)), Mode: kernel.Cell, Unnumbered: true, Timeout: h.o.Turns.Execution}
+	var done kernel.Done
+	who := p.who
+	who.Scopes = nil
+	err := Patiently(ctx, func() error {
+		_, err := h.RunExecution(ctx, who, t.turn.Session, req, func(e Event) error {
+			if d, ok := e.(kernel.Done); ok {
+				done = d
+			}
+			return nil
+		})
+		return err
+	}, problem.QuotaExecutions, problem.QueueFull)
+	if err == nil && done.Lost != kernel.LostNothing {
+		err = problem.New(problem.TurnInvalid, "the check ended the try's Python, and its variables are gone")
+	}
+	return done.Outcome == kernel.OutcomeOK, err
+}
+
+// literal is a text as a literal of Python: JSON's are.
+func literal(text string) string {
+	written, _ := json.Marshal(strings.ToValidUTF8(text, "\uFFFD")) //nolint:errchkjson // a text can be written
+	return string(written)
+}
+
+// settleTries has the turn's session go on from the state of the chosen try, and the turn have its events.
+func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (loop.Answer, error) {
+	if err := context.Cause(p.work); err != nil {
+		return loop.Answer{}, err
+	}
+	ctx := context.WithoutCancel(p.work) // when the session has the state, the turn has the answer
+	if err := h.takeState(ctx, p.turn, chosen.turn.Session, from); err != nil {
+		return loop.Answer{}, err
+	}
+	told := []loop.Notice{{Text: p.turn.Tries.told(chosen)}}
+	if p.turn.Tries.Failed {
+		told = []loop.Notice{{Text: "No try passed the check."}, told[0]}
+	}
+	for _, notice := range told {
+		if err := h.publish(ctx, p, l, notice, "", 0); err != nil {
+			return loop.Answer{}, err
+		}
+	}
+	const atOnce, room = 200, 4 << 20
+	for after := int64(0); ; {
+		events, err := h.o.Store.Events(ctx, chosen.turn.ID, "", after, atOnce, room)
+		if err != nil || len(events) == 0 {
+			return chosen.answer, err
+		}
+		for _, e := range events {
+			after = e.Seq
+			event, err := transcript.ParseTurnEvent(e.Body)
+			if _, end := event.(loop.Answer); end || err != nil || event == nil {
+				continue // what is missing there is missing here
+			}
+			if err := h.publish(ctx, p, l, event, e.Part, e.Step); err != nil {
+				return loop.Answer{}, err
+			}
+		}
+	}
+}
+
+// errTaken is the reason of code that waited in a session which goes on from the state of a try.
+var errTaken = problem.New(problem.GivenUp, "the session went on from another state while the code waited")
+
+// untakeState returns a session to before the state of a try was taken, by a server that died before it recorded the turn's end.
+func (h *Hub) untakeState(ctx context.Context, p *plan) error {
+	if p.tries.Again == "" {
+		return nil
+	}
+	row, err := h.o.Store.Session(ctx, p.turn.Project, p.turn.Session)
+	if err != nil {
+		return err
+	}
+	err = h.pause(ctx, row.Project, row.ID, func() error { return h.returnPaused(ctx, row, p.turn.ID) })
+	if problem.Has(err, problem.PointUnknown) {
+		return nil // it was not
+	}
+	return err
+}
+
+// takeState has a turn's session go on from the state of another one.
+func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.Time) error {
+	row, err := h.o.Store.Session(ctx, t.Project, t.Session)
+	if err != nil {
+		return err
+	}
+	return h.pause(ctx, t.Project, t.Session, func() error {
+		return h.pause(ctx, t.Project, session, func() error {
+			info, err := h.o.Sessions.Take(ctx, t.Session, session, h.o.Command, t.ID, h.o.Limits.Points)
+			if err != nil {
+				return withoutCommands(err)
+			}
+			h.loseParked(t.Session, errTaken)
+			return h.persist(ctx, func(ctx context.Context) error {
+				lost, err := h.rollback(ctx, row, from, "a turn with tries went on from the state before")
+				if err != nil {
+					return err
+				}
+				_, err = h.o.Store.UpdateSession(ctx, t.Project, t.Session, func(s *Session) error {
+					if s.State == SessionDeleted {
+						return sessionGone()
+					}
+					s.State, s.Reason, s.Saved, s.Disk, s.Executions = SessionPaused, "", info.Head.Saved, info.Disk, info.Head.Executions
+					if before := row.Rollback; len(lost.Executions) > 0 && (before == nil || len(lost.Executions) > len(before.Executions)) {
+						s.Rollback = lost // other code ran in the session meanwhile
+					}
+					return nil
+				})
+				return err
+			})
+		})
+	})
+}
+
+// dropTries removes the forks of tries.
+func (h *Hub) dropTries(ctx context.Context, project string, tries ...Turn) {
+	ctx = context.WithoutCancel(ctx)
+	for _, t := range tries {
+		if err := h.deleteSession(ctx, project, t.Session); err != nil && problem.Of(err).Kind != problem.NotFound {
+			h.log.WarnContext(ctx, "the session of a try was not removed", "session", t.Session, "error", err)
+		}
+	}
+}

@@ -1,0 +1,347 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"cove/internal/core/problem"
+	"cove/internal/core/telemetry"
+	"cove/internal/llm/loop"
+	"cove/internal/llm/model"
+	"cove/internal/server/stream"
+	"cove/internal/server/transcript"
+)
+
+// hiddenFor is how long the end of a hidden turn can be read.
+const hiddenFor = time.Minute
+
+// beginTurn begins to run a turn, which is recorded already.
+func (h *Hub) beginTurn(p *plan) *liveTurn {
+	ctx, over := telemetry.Span(p.work, spanTurn, slog.String("turn", p.turn.ID), slog.String("conversation", p.turn.Conversation),
+		slog.String("session", p.turn.Session), slog.String("model", p.turn.Model))
+	ctx, stop := context.WithCancelCause(ctx)
+	p.work, p.over = ctx, over
+	l := &liveTurn{id: p.turn.ID, project: p.turn.Project, stop: stop, ended: make(chan struct{}), events: p.events, turn: p.turn}
+	h.turns.add(l)
+	return l
+}
+
+// runTurn runs a turn to its end and records it. The error says why there is no answer.
+func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
+	defer p.end()
+	defer l.stop(nil)
+	defer l.events.Close()
+	answer, err := h.converse(p, l)
+	if p.resumed != nil {
+		p.resumed.lapse(err)
+	}
+	t := p.turn
+	t.Finished, t.Work = h.now(), l.work
+	var body []byte
+	var werr error
+	var failed *problem.Error
+	if err == nil {
+		t.State, t.Answer, t.Reason, t.Messages, t.Calls = TurnCompleted, answer.Text, string(answer.Reason), answer.Messages, answer.Calls
+		t.Usage, t.Steps = answer.Usage, answer.Steps
+		h.weigh(&t, answer.Last)
+		if answer.Reason == loop.ClientCalls {
+			t.State = TurnWaiting
+		}
+		body, werr = transcript.TurnEvent(answer)
+	} else {
+		failed = t.fail(h.forClients(p.work, "turn", t.ID, turnProblem(p.work, err)))
+		if stopped, ok := errors.AsType[*loop.Stopped](err); ok {
+			t.Messages, t.Usage, t.Steps = stopped.Messages, stopped.Usage, stopped.Steps
+			h.weigh(&t, stopped.Last)
+		}
+		body, werr = transcript.Failure(failed)
+		if failed.Kind == problem.Internal {
+			h.log.ErrorContext(p.work, "a turn failed", "turn", t.ID, "error", err)
+		}
+	}
+	spent := used(t.Usage, t.Cost)
+	switch {
+	case t.Tries == nil:
+		spent.Turns = 1
+	case t.Tries.Of == "": // each try has counted what it took
+		about := *t.Tries
+		about.Request = nil
+		spent, t.Usage, t.Cost, t.Tries = Usage{Turns: 1}, p.used, p.cost, &about
+	}
+	h.spend(p.work, p.who, spent)
+	if werr == nil {
+		recording, cancel := h.recording(p.hear != nil)
+		if werr = h.endTurn(recording, l, &t, body); stream.Refused(werr) {
+			werr = h.endBare(recording, l, &t, werr)
+		}
+		cancel()
+	}
+	if werr != nil {
+		h.log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
+		h.turns.over(l, t)
+	}
+	h.dropTries(p.work, t.Project, p.forks...)
+	h.turnSeen(p.work, t)
+	h.nameConversation(p, t)
+	p.over(err)
+	close(l.ended)
+	if !t.Hidden {
+		h.turns.remove(t.ID)
+		h.askLater(t.Project, t.Conversation)
+	} else {
+		h.spawn(func(ctx context.Context) { h.forgetLater(ctx, t) })
+	}
+	if failed != nil {
+		err = failed
+	}
+	return t, answer, err
+}
+
+// weigh says what a turn cost by today's prices, and how much of the model's context its last request took.
+func (h *Hub) weigh(t *Turn, last model.Usage) {
+	about := h.about(t.Model)
+	t.Cost, t.Context = about.Cost(t.Usage), Context{Used: last.Total(), Size: about.Context}
+}
+
+// fail gives a turn the final state of one that ended with a problem.
+func (t *Turn) fail(p *problem.Error) *problem.Error {
+	if t.State = TurnFailed; p.Kind == problem.Canceled {
+		t.State = TurnCanceled
+	}
+	t.Problem, _ = json.Marshal(map[string]any{"kind": p.Kind, "code": p.Code, "message": p.Message, "hint": p.Hint})
+	return p
+}
+
+// turnProblem says why a turn failed: the request that stopped the turn gave the cause, and all other errors are its consequence.
+func turnProblem(work context.Context, err error) error {
+	if cause, ok := errors.AsType[*problem.Error](context.Cause(work)); ok {
+		return cause
+	}
+	return err
+}
+
+// forClients returns the problem that ended a turn or an execution without the details that are for the operator. Those are in the log, with the id.
+func (h *Hub) forClients(ctx context.Context, what, id string, err error) *problem.Error {
+	if h.o.Private {
+		return problem.Of(err)
+	}
+	p, differs := problem.Public(err)
+	if differs {
+		h.log.WarnContext(ctx, "a problem of which clients get less detail", what, id, "code", p.Code, "error", err, "hint", problem.Of(err).Hint)
+	}
+	return p
+}
+
+// endTurn stores the end and then shows it to followers. A client that sees the end may begin the next turn at once.
+func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) error {
+	return h.storeTurnEnd(ctx, l, t, body, func(last []stream.Event) []stream.Event { return last })
+}
+
+// endBare stores a turn as failed, without its texts, after the store has refused its end: one of the texts may be the reason.
+func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) error {
+	h.log.ErrorContext(ctx, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
+	t.Answer, t.Messages, t.Calls = "", nil, nil
+	body, err := transcript.Failure(t.fail(problem.New(problem.TurnUnrecorded, "the turn ended, but its end could not be recorded").WithHint("ask again")))
+	if err != nil {
+		return err
+	}
+	return h.storeTurnEnd(ctx, l, t, body, stream.Shortened)
+}
+
+func (h *Hub) storeTurnEnd(ctx context.Context, l *liveTurn, t *Turn, body []byte, keep func(last []stream.Event) []stream.Event) error {
+	return h.persist(ctx, func(ctx context.Context) error {
+		return l.events.Finish(ctx, stream.Origin{}, body, func(ctx context.Context, last []stream.Event) error {
+			t.Events = last[len(last)-1].Seq
+			last = keep(last)
+			var err error
+			if t.Hidden {
+				err = h.o.Store.AddEvents(ctx, last) // its record stays unfinished, and a restart removes it
+			} else {
+				_, err = h.o.Store.FinishTurn(ctx, *t, last)
+			}
+			if err == nil {
+				h.turns.over(l, *t)
+			}
+			return err
+		})
+	})
+}
+
+// converse runs the turn and puts its events into its stream, all but the end.
+func (h *Hub) converse(p *plan, l *liveTurn) (answer loop.Answer, err error) {
+	for _, notice := range p.notices {
+		if err := h.publish(p.work, p, l, loop.Notice{Text: notice}, "", 0); err != nil {
+			return answer, err
+		}
+	}
+	who := p.who
+	who.Scopes = nil
+	for _, file := range p.files {
+		if _, err := h.PutFile(p.work, who, p.turn.Session, file, p.names[file]); err != nil {
+			return answer, err
+		}
+	}
+	if p.tries != nil {
+		return h.tryTurn(p, l)
+	}
+	if !p.spec.Python {
+		return h.listen(p.work, p, l, nil)
+	}
+	if p.looks {
+		defer h.lookAtSteps(p)()
+	}
+	s, err := h.acquire(p.work, who.Project, p.turn.Session)
+	if err != nil {
+		if p.resumed != nil && p.work.Err() == nil {
+			p.resumed.unclaim() // the results can be brought again when there is room for the session
+			p.resumed = nil
+		}
+		return answer, err
+	}
+	held := &lease{seat: s}
+	err = h.lend(p.work, held, func(ctx context.Context) error {
+		if r := h.takeRollback(ctx, p.turn.Project, p.turn.Session); r != nil {
+			lost := r.event()
+			p.spec.Rolledback = lost.String()
+			if p.unheard {
+				p.lost = &lost
+			}
+			if err := h.publish(ctx, p, l, loop.Notice{Text: p.spec.Rolledback}, "", 0); err != nil {
+				return err
+			}
+		}
+		marked := h.markTurn(ctx, p)
+		defer func() { <-marked }()
+		answer, err = h.listen(ctx, p, l, &stepper{Live: s.live, lease: held, h: h, turn: p.turn, who: who, offer: p.offer, resumed: p.resumed, marked: marked})
+		return err
+	})
+	return answer, err
+}
+
+// listen consumes the interpreter's events. steps is nil without Python.
+func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) (answer loop.Answer, err error) {
+	var session loop.Executor
+	if steps != nil {
+		session = steps
+	}
+	ending, cancel := timed(ctx, h.o.Turns.Time)
+	defer func() { cancel() }()
+	if steps != nil {
+		p.spec.Screen = h.screenTurn(ctx, p)
+		p.spec.Resume = steps.Resume
+		defer steps.leave()
+		p.spec.Approve = func(ctx context.Context, _ int) (loop.Decision, error) { return h.awaitWord(ctx, p, l, steps) }
+		if p.decide != nil {
+			p.spec.Approve, p.spec.Screen = p.decide, askedAll(p.spec.Screen)
+		}
+	}
+	for event, err := range loop.Run(ctx, p.model, session, h.o.Turns, p.spec) {
+		if stopped, ok := errors.AsType[*loop.Stopped](err); ok {
+			stopped.Err = turnProblem(ctx, stopped.Err)
+			return answer, stopped
+		}
+		l.work.note(event)
+		room, execution, step := ending, "", 0
+		switch e := event.(type) {
+		case loop.Approval:
+			if p.decide == nil {
+				err = h.wait(ctx, l, e)
+			}
+			if err != nil {
+				return answer, err
+			}
+		case loop.Start:
+			cancel()
+			ending, cancel = timed(ctx, h.o.Turns.Time) // the user may have taken long
+			room = ending
+			execution, step = steps.announce(e), e.Step
+			e.Execution = execution
+			event = e
+		case loop.Output:
+			room, execution, step = cmp.Or(steps.time, ending), steps.execution(e.Step), e.Step
+		case loop.Answer:
+			if answer = e; e.Suspended == nil {
+				continue
+			}
+			if err := steps.suspend(e.Suspended); err != nil {
+				return answer, err
+			}
+			continue
+		}
+		if err := h.publish(room, p, l, event, execution, step); err != nil {
+			return answer, err
+		}
+		if _, began := event.(loop.Start); began && p.lost != nil {
+			if err := h.publish(room, p, l, loop.Output{Step: step, Event: *p.lost}, execution, step); err != nil {
+				return answer, err
+			}
+			p.lost = nil
+		}
+	}
+	if answer.Reason == "" {
+		return answer, problem.New(problem.TurnUnfinished, "the turn ended without an answer")
+	}
+	return answer, nil
+}
+
+// askedAll has all code wait that screen lets run.
+func askedAll(screen func(string) loop.Screening) func(string) loop.Screening {
+	return func(code string) loop.Screening {
+		s := screen(code)
+		s.Ask = true
+		return s
+	}
+}
+
+// publish puts an event into a turn's stream. It waits for room until ctx ends, unless the turn's caller gets each event directly.
+func (h *Hub) publish(ctx context.Context, p *plan, l *liveTurn, event TurnEvent, execution string, step int) error {
+	body, err := transcript.TurnEvent(event)
+	if err != nil {
+		return err
+	}
+	from := stream.Origin{Part: execution, Step: step}
+	if p.hear == nil {
+		l.events.Append(ctx, from, body)
+		return nil
+	}
+	l.events.Offer(from, body)
+	return p.hear(event)
+}
+
+// forgetLater removes a hidden turn after hiddenFor, or when the hub ends.
+func (h *Hub) forgetLater(ctx context.Context, t Turn) {
+	timer := time.NewTimer(hiddenFor)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	h.detachedEnded(ctx, t.ID) // code of it that waits for a client
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellPatience)
+	defer cancel()
+	if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {
+		h.log.ErrorContext(ctx, "a turn that is not to be stored was not removed; the next start removes it", "turn", t.ID, "error", err)
+	}
+}
+
+// forgetTurn removes every record of a hidden turn, and its conversation if it was made for the turn.
+func (h *Hub) forgetTurn(ctx context.Context, t Turn) error {
+	err := h.o.Store.DeleteTurn(ctx, t.Project, t.ID)
+	if err != nil {
+		return err
+	}
+	h.turns.remove(t.ID)
+	if _, ok := h.turns.reserve(t.Conversation, ""); !ok {
+		return nil // the conversation is used
+	}
+	defer h.turns.free(t.Conversation)
+	c, err := h.o.Store.Conversation(ctx, t.Project, t.Conversation)
+	if err != nil || c.Turns > 0 || !c.Created.Equal(t.Created) {
+		return err
+	}
+	return h.o.Store.DeleteConversation(ctx, t.Project, c.ID)
+}

@@ -1,0 +1,476 @@
+package hub
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"cove/internal/core/ident"
+	"cove/internal/core/problem"
+	"cove/internal/http/bodybudget"
+	"cove/internal/llm/loop"
+	"cove/internal/llm/model"
+	"cove/internal/python/kernel"
+	"cove/internal/server/auth"
+	"cove/internal/server/stream"
+)
+
+// StartTurn begins a turn, which goes on whether or not a client follows. Needs auth.ConversationsWrite, auth.SessionsExecute unless NoPython, and
+// auth.FilesRead with Files. Problems: turn_running when the conversation has an unfinished turn, turn_invalid, quota_tokens, quota_cpu, draining, and those of
+// the model, of a session that has to be made, and of loop.Check.
+func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
+	var t Turn
+	id, again, err := "", false, mayStart(who, n)
+	if err == nil {
+		var request string
+		if request, err = n.print(); err == nil {
+			id, again, err = h.once(ctx, who, "turn.start", n.Once, request, func() (string, error) {
+				t, err = h.startTurn(ctx, who, n)
+				return t.ID, err
+			})
+		}
+	}
+	if again && err == nil {
+		return h.turn(ctx, who.Project, id)
+	}
+	h.audit(ctx, who, "turn.start", cmp.Or(t.ID, n.Conversation), t.Model, err)
+	return t, err
+}
+
+func mayStart(who auth.Principal, n NewTurn) error {
+	needs := []auth.Action{auth.ConversationsWrite}
+	if !n.NoPython {
+		needs = append(needs, auth.SessionsExecute)
+	}
+	if len(n.Files) > 0 {
+		needs = append(needs, auth.FilesRead)
+	}
+	for _, a := range needs {
+		if err := who.Require(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// print returns a hash of a request's content, for its idempotency key.
+func (n NewTurn) print() (string, error) {
+	if n.Once == "" {
+		return "", nil
+	}
+	n.Foreign = nil
+	text, err := json.Marshal(n)
+	if err != nil {
+		return "", fmt.Errorf("write down the request of a turn: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// mostFiles bounds the files that a turn brings.
+const mostFiles = 100
+
+// plan is a turn that is about to begin, with all that it needs.
+type plan struct {
+	who     auth.Principal
+	turn    Turn
+	model   model.Model
+	spec    loop.Turn
+	files   []string
+	names   map[string]string // see NewTurn.Names
+	notices []string
+	made    bool   // the conversation was made for this turn
+	session string // that was made for it, or ""
+	events  *stream.Writer
+	work    context.Context
+	end     func()
+	over    func(error)           // ends the turn's span
+	hear    func(TurnEvent) error // see RunTurn; nil: nobody does
+	asks    bool                  // each program waits for the user's word
+	alone   bool                  // see NewTurn.Unattended
+	looks   bool                  // each program is looked at, see NewTurn.Check
+	unheard bool                  // see NewTurn.Unnoticed
+	lost    *kernel.Rollback      // what the session has lost, where the first code is to tell it
+	decide  func(ctx context.Context, step int) (loop.Decision, error)
+	offer   *offer      // what code may call; nil: nothing
+	resumed *resumption // nil: no code goes on
+	tries   *Tries      // nil: one
+	forks   []Turn      // the tries whose sessions are removed when the turn's end is recorded
+	used    model.Usage // of the tries and the vote, as the cost
+	cost    model.Cost
+	queued  *Question // that this turn is; nil: it comes from a client
+	// untitled says that the title of the conversation, which is of the page, is the prompt's first words.
+	untitled bool
+}
+
+func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Turn, error) {
+	p, err := h.plan(ctx, who, n)
+	if err != nil {
+		return Turn{}, err
+	}
+	started := p.turn
+	running := h.beginTurn(p)
+	h.spawn(func(context.Context) { _, _, _ = h.runTurn(p, running) })
+	return started, nil
+}
+
+// plan makes and records all that a turn needs. runTurn releases it at the turn's end.
+func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan, err error) {
+	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide, queued: n.queued, tries: n.Tries}
+	if err := n.Tries.check(n); err != nil {
+		return nil, err
+	}
+	if p.resumed, err = h.planResumption(ctx, who, &n); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && p.resumed != nil {
+			p.resumed.unclaim()
+		}
+	}()
+	if err := h.planModel(ctx, p, n); err != nil {
+		return nil, err
+	}
+	work, ended, err := h.begin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	release := bodybudget.Hold(ctx) // the client's input, and the conversation so far, is in memory until the turn ends
+	end := func() {
+		ended()
+		release()
+	}
+	p.work, p.end = work, end
+	conversation, parent, err := h.planConversation(ctx, p, n)
+	if err != nil {
+		end()
+		return nil, err
+	}
+	if !h.reserveTurn(ctx, p, conversation.ID) {
+		end()
+		return nil, ErrTurnRunning()
+	}
+	p.events = h.streams.Open(p.turn.ID) // a client that finds the turn as soon as it is recorded can follow it
+	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
+		p.events.Close()
+		h.turns.free(conversation.ID)
+		h.spawn(func(ctx context.Context) { h.undoTurn(ctx, p) })
+		end()
+		return nil, err
+	}
+	return p, nil
+}
+
+// reserveTurn says whether a conversation is free for a turn. The end of another one may be in the store, where its client has seen it, and this process about to note it.
+func (h *Hub) reserveTurn(ctx context.Context, p *plan, conversation string) bool {
+	running, ok := h.turns.reserve(conversation, p.turn.ID)
+	if ok || running == nil {
+		return ok
+	}
+	if t, err := h.o.Store.Turn(ctx, p.who.Project, running.id); err != nil || !t.State.Final() {
+		return false
+	}
+	select {
+	case <-running.ended:
+	case <-ctx.Done():
+		return false
+	}
+	_, ok = h.turns.reserve(conversation, p.turn.ID)
+	return ok
+}
+
+// prepareTurn makes what the turn needs, and records the turn. No other turn can begin in its conversation meanwhile.
+func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversation, parent Turn) error {
+	if !p.made {
+		size, err := h.recall(ctx, p.who.Project, c.ID, "")
+		if err == nil && size > largestConversation {
+			err = problem.New(problem.ConversationTooLarge, "the conversation is too large for another turn").
+				WithHint("begin a new conversation, and send pictures and data as files")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if n.Parent == "" && !n.First && len(n.History) == 0 && !p.made {
+		var err error
+		if parent, err = h.lastTurn(ctx, c); err != nil {
+			return err
+		}
+		p.turn.Parent = parent.ID
+	}
+	if n.queued != nil && (n.Tries == nil || n.Tries.Again == "") {
+		if parent.State == TurnWaiting {
+			return ErrTurnRunning() // its results come as the next turn
+		}
+		after, _, err := h.sessionAfter(ctx, c, parent)
+		if err != nil {
+			return err
+		}
+		if n.Session = parent.Session; n.Session == after || parent.UndoneTo() != nil {
+			n.Session = "" // a new one where that was deleted
+		}
+	}
+	if p.turn.Parent != "" {
+		before, err := h.o.Store.TurnHistory(ctx, p.who.Project, p.turn.Parent)
+		if err != nil {
+			return err
+		}
+		p.spec.History = append(p.spec.History, before...)
+	}
+	if err := h.planSession(ctx, p, n, c, parent); err != nil {
+		return err
+	}
+	if p.resumed == nil {
+		if err := h.checkResults(c, p.spec.History, n.Input); err != nil {
+			return err
+		}
+		h.forsake(c.ID, "the conversation went on without the results that the code waited for")
+	}
+	return h.recordTurn(ctx, p, c)
+}
+
+// planModel opens the model, and checks all that can be checked before anything is made.
+func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
+	if len(n.History) > 0 && n.Parent != "" {
+		return problem.New(problem.TurnInvalid, "a turn goes on from another one or from a history, not from both")
+	}
+	if n.First && n.Parent != "" {
+		return problem.New(problem.TurnInvalid, "a first turn goes on from no other one").WithHint("leave first or parent out")
+	}
+	if err := h.mayAsk(ctx, p.who.Project, p.who.Key); err != nil {
+		return err
+	}
+	if !n.NoPython {
+		if err := h.mayRun(ctx, p.who.Project, p.who.Key); err != nil {
+			return err
+		}
+	}
+	if len(n.Files) > mostFiles {
+		return problem.New(problem.TurnInvalid, "a turn brings at most 100 files").WithHint("put further files into the session first")
+	}
+	var files []TurnFile
+	for _, id := range n.Files {
+		f, err := h.file(ctx, p.who, id)
+		if err != nil {
+			return err
+		}
+		files = append(files, TurnFile{ID: f.ID, Name: f.Name, Size: f.Size})
+	}
+	m, err := h.openModel(ctx, n.Model)
+	if err != nil {
+		return err
+	}
+	p.model = m
+	p.spec = loop.Turn{
+		History: withoutCallsOfCode(n.History), Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
+		Context: h.about(m.Name()).Context, OfferedGlobals: n.CodeGlobals,
+		Kernels: n.Kernels, Look: n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Stop: n.Stop, Extra: n.Extra,
+	}
+	if p.resumed != nil {
+		p.spec.Suspended = p.resumed.suspended
+	}
+	if err := h.planTools(ctx, p, n); err != nil {
+		return err
+	}
+	if err := loop.Check(m, p.spec); err != nil {
+		return err
+	}
+	prompt := cmp.Or(n.Prompt, wordsOf(n.Input))
+	p.turn = Turn{
+		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
+		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(), Files: files,
+	}
+	if n.queued != nil {
+		p.turn.Taken = Taken{ID: n.queued.ID, Changed: n.queued.Changed}
+	}
+	return h.planTries(ctx, p, n)
+}
+
+// planConversation finds the conversation and the turn to go on from, or makes up a conversation.
+func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Conversation, Turn, error) {
+	var parent Turn
+	if n.Parent != "" {
+		var err error
+		if parent, err = h.turn(ctx, p.who.Project, n.Parent); err != nil {
+			return Conversation{}, Turn{}, err
+		}
+		switch {
+		case n.Conversation != "" && n.Conversation != parent.Conversation:
+			if _, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation); err != nil {
+				return Conversation{}, Turn{}, err
+			}
+			return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the parent turn belongs to another conversation")
+		case !parent.State.Final():
+			return Conversation{}, Turn{}, ErrTurnRunning()
+		case parent.Hidden:
+			return Conversation{}, Turn{}, problem.New(problem.TurnNotFound, "the parent turn was not stored").
+				WithHint("store the turns that later turns go on from")
+		}
+		n.Conversation = parent.Conversation
+	}
+	if n.Conversation == "" {
+		p.made = true
+		c := Conversation{
+			ID: ident.New(ident.Conversation), Project: p.who.Project, User: p.who.User, Created: p.turn.Created, Used: p.turn.Created, Source: n.Source,
+			Approval: n.Approval,
+		}
+		if p.asks = c.Approval == ApprovalAlways; p.asks && p.tries != nil {
+			return Conversation{}, Turn{}, errTriesAsk()
+		}
+		if !n.Hidden {
+			c.Title = TitleOf(p.turn.Prompt)
+			p.untitled = c.Source == sourceWeb
+		}
+		p.turn.Conversation = c.ID
+		return c, Turn{}, c.check()
+	}
+	c, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation)
+	if err != nil {
+		return Conversation{}, Turn{}, err
+	}
+	if n.Approval != ApprovalNever && n.Approval != c.Approval {
+		return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the conversation runs code without approval").
+			WithHint("change the conversation first, or begin another one")
+	}
+	if p.turn.Conversation, p.asks = c.ID, c.Approval == ApprovalAlways; p.asks && p.tries != nil {
+		return Conversation{}, Turn{}, errTriesAsk()
+	}
+	if p.asks && n.heard && !n.NoPython {
+		return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the conversation's code waits for approval, which takes a server").
+			WithHint("go on in it through the server that it belongs to, or change its approval there")
+	}
+	return c, parent, nil
+}
+
+// lastTurn returns the newest turn of a conversation from which another turn can go on, if there is one.
+func (h *Hub) lastTurn(ctx context.Context, c Conversation) (Turn, error) {
+	page := Page{Limit: 10}
+	for {
+		turns, err := h.o.Store.Turns(ctx, c.Project, c.ID, page)
+		if err != nil {
+			return Turn{}, err
+		}
+		for _, t := range turns.Items {
+			if !t.Hidden && !t.IsTry() {
+				return t, nil
+			}
+		}
+		if page.After = turns.Next; page.After == "" {
+			return Turn{}, nil
+		}
+	}
+}
+
+func sessionThere() error {
+	return problem.New(problem.TurnInvalid, "the session is there already, with the network and the root that it was made with").WithHint("leave network and root out, or begin another conversation")
+}
+
+// planSession finds the session whose Python is used, or makes one.
+func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversation, parent Turn) error {
+	if n.NoPython && n.Session == "" && len(n.Files) == 0 {
+		return nil
+	}
+	id, marked := n.Session, Turn{}
+	if id == "" {
+		var err error
+		if id, marked, err = h.sessionAfter(ctx, c, parent); err != nil {
+			return err
+		}
+	}
+	if id != "" {
+		row, err := h.row(ctx, p.who, id)
+		switch {
+		case err == nil && (n.Network != nil || n.Root):
+			return sessionThere()
+		case err == nil:
+			if _, err := h.here(ctx, row); err != nil {
+				return err
+			}
+			p.turn.Session = id
+			if row.State == SessionLost && row.Rollback == nil {
+				p.notices = append(p.notices, "The session was lost ("+cmp.Or(row.Reason, "its sandbox died")+"); it goes on from its last saved state.")
+			}
+			p.spec.Fresh = parent.Session != "" && parent.Session != id
+			p.spec.Used = row.Executions > 0
+			return nil
+		case n.Session != "" || problem.Of(err).Kind != problem.NotFound:
+			return err
+		}
+		if marked.ID != "" {
+			return h.replaceUndone(ctx, p, n, marked)
+		}
+		p.notices = append(p.notices, "The session of this conversation was deleted; the turn has a new one.")
+		p.spec.Fresh = true
+	}
+	who := p.who
+	who.Scopes = nil // a caller with the right to the turn may make what the turn needs
+	row, err := h.CreateSession(context.WithValue(ctx, workKey{}, true), who, NewSession{Network: n.Network, Root: n.Root})
+	if err != nil {
+		return err
+	}
+	p.turn.Session, p.session = row.ID, row.ID
+	if p.made || c.Session == "" {
+		return nil // AddTurn binds the session to the conversation
+	}
+	_, err = h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
+		if row.Session == c.Session {
+			row.Session = p.turn.Session
+		}
+		return nil
+	})
+	return err
+}
+
+// recordTurn writes the turn, and its conversation if that is new.
+func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
+	if p.made {
+		if err := h.o.Store.AddConversation(ctx, c); err != nil {
+			return err
+		}
+	} else if c.Title == "" && !p.turn.Hidden {
+		if _, err := h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
+			p.untitled = row.Title == "" && row.Source == sourceWeb
+			row.Title = cmp.Or(row.Title, TitleOf(p.turn.Prompt))
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return h.o.Store.AddTurn(ctx, p.turn.kept())
+}
+
+// kept returns the turn as the store gets it: a hidden turn without its texts.
+func (t Turn) kept() Turn {
+	if t.Hidden {
+		t.Prompt, t.Foreign = "", nil
+	}
+	return t
+}
+
+// undoTurn removes what was made for a turn that could not begin, including records that the store has despite its error.
+func (h *Hub) undoTurn(ctx context.Context, p *plan) {
+	undo := func(what string, remove func(ctx context.Context) error) {
+		err := h.persist(ctx, remove)
+		if err != nil && problem.Of(err).Kind != problem.NotFound {
+			h.log.WarnContext(ctx, "the remains of a turn that could not begin were not removed", "what", what, "error", err)
+		}
+	}
+	if p.session != "" {
+		undo(p.session, func(ctx context.Context) error { return h.deleteSession(ctx, p.turn.Project, p.session) })
+	}
+	if p.made {
+		undo(p.turn.Conversation, func(ctx context.Context) error {
+			return h.o.Store.DeleteConversation(ctx, p.turn.Project, p.turn.Conversation)
+		})
+		return
+	}
+	undo(p.turn.ID, func(ctx context.Context) error {
+		if p.queued != nil {
+			return h.o.Store.UndoTurn(ctx, p.turn, *p.queued)
+		}
+		return h.o.Store.DeleteTurn(ctx, p.turn.Project, p.turn.ID)
+	})
+}

@@ -1,0 +1,78 @@
+package hub
+
+import (
+	"context"
+	"slices"
+
+	"cove/internal/core/problem"
+	"cove/internal/llm/model"
+	"cove/internal/python/kernel"
+)
+
+// endWaiting ends the turn that waits for results of code which has ended without them.
+func (h *Hub) endWaiting(d *detached) {
+	d.mu.Lock()
+	turn := d.waiter
+	d.mu.Unlock()
+	if turn == "" {
+		return
+	}
+	if running := h.turns.running(turn); running != nil {
+		<-running.ended // it is about to be recorded as waiting
+	}
+	if err := h.persist(h.ended, func(ctx context.Context) error { return h.failWaiting(ctx, d.e.Project, turn, d.e.ID) }); err != nil {
+		h.log.ErrorContext(h.ended, "a turn is still recorded as waiting, and its code has ended", "turn", turn, "execution", d.e.ID, "error", err)
+		return
+	}
+	if t, err := h.o.Store.Turn(h.ended, d.e.Project, turn); err == nil {
+		h.askLater(t.Project, t.Conversation)
+	}
+}
+
+// failWaiting records that a turn waits no more, because an execution has ended.
+func (h *Hub) failWaiting(ctx context.Context, project, turn, execution string) error {
+	e, err := h.o.Store.Execution(ctx, project, execution)
+	if err != nil {
+		return unlessMissing(err)
+	}
+	var t Turn
+	_ = t.fail(h.callsGone(ctx, project, execution)) // sets the problem
+	if e.State == ExecutionState(kernel.OutcomeInterrupted) {
+		t.State = TurnCanceled
+	}
+	return h.o.Store.EndWaiting(ctx, project, turn, t.State, t.Problem)
+}
+
+// mostWaiters is how many turns of a conversation, from its last one, are looked at for the one that waits for lost code.
+const mostWaiters = 100
+
+// loseWaiting ends the turn that waited for results of an execution which was lost with its server. A turn that others go on from has got its results.
+func (h *Hub) loseWaiting(ctx context.Context, e Execution) error {
+	first, err := h.o.Store.Turn(ctx, e.Project, e.Turn)
+	if err != nil {
+		return unlessMissing(err)
+	}
+	turns, err := h.o.Store.Turns(ctx, e.Project, first.Conversation, Page{Limit: mostWaiters})
+	if err != nil {
+		return unlessMissing(err)
+	}
+	isOf := func(c model.ToolCall) bool {
+		execution, _, ok := CallOfCode(c.ID)
+		return ok && execution == e.ID
+	}
+	for _, t := range turns.Items {
+		continued := slices.ContainsFunc(turns.Items, func(other Turn) bool { return other.Parent == t.ID })
+		if t.State == TurnWaiting && !continued && slices.ContainsFunc(t.Calls, isOf) {
+			return h.failWaiting(ctx, e.Project, t.ID, e.ID)
+		}
+	}
+	return nil
+}
+
+// unlessMissing returns an error but that of a record that is not there.
+func unlessMissing(err error) error {
+	if problem.Is(err, problem.NotFound) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+package hub
+
+import (
+	"context"
+
+	"cove/internal/server/auth"
+)
+
+// MostUses bounds how many of a session's conversations are told with it.
+const MostUses = 4
+
+// SessionUse is a conversation that uses a session.
+type SessionUse struct {
+	Conversation string
+	Title        string
+	Files        []string // that its first questions brought
+}
+
+// SessionsInUse lists sessions as Sessions does, each with the conversations that use it: those used last, MostUses at most. Who may not read conversations gets
+// the sessions alone.
+func (h *Hub) SessionsInUse(ctx context.Context, who auth.Principal, f SessionFilter, p Page) (Listing[Session], error) {
+	list, err := h.Sessions(ctx, who, f, p)
+	if err != nil || who.Require(auth.ConversationsRead) != nil {
+		return list, err
+	}
+	ids := make([]string, len(list.Items))
+	for i, s := range list.Items {
+		ids[i] = s.ID
+	}
+	uses, err := h.o.Store.SessionUses(ctx, who.Project, ids, MostUses)
+	if err != nil {
+		return Listing[Session]{}, err
+	}
+	for i, id := range ids {
+		list.Items[i].Uses = uses[id]
+	}
+	return list, nil
+}

@@ -1,0 +1,301 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"cove/internal/core/ident"
+	"cove/internal/core/problem"
+	"cove/internal/machine/volume"
+	"cove/internal/server/auth"
+	"cove/internal/sessions/ondisk"
+)
+
+// Volume is a folder of a project that outlives sessions, and that several can have at the same time. It is on the disk of one home, and only sessions there can have it.
+type Volume struct {
+	ID      string // ident.Volume
+	Project string
+	User    string
+	Key     string // that made it
+	Name    string // unique in the project
+	Created time.Time
+	Size    int64 // bytes, as it was counted last
+	Home    string
+}
+
+// VolumeMount says where a session has a volume.
+type VolumeMount struct {
+	Volume string `json:"volume"` // its id; of a NewSession, or its name
+	Path   string `json:"path"`   // absolute
+	Sub    string `json:"sub,omitempty"`
+}
+
+// VolumeStore keeps volumes. Not found: "volume_not_found".
+type VolumeStore interface {
+	// AddVolume adds a volume unless the project has as many as most already. Problems: too_many_volumes, volume_exists.
+	AddVolume(ctx context.Context, v Volume, most int) error
+	Volume(ctx context.Context, project, name string) (Volume, error) // by its id or its name
+	Volumes(ctx context.Context, project string) ([]Volume, error)    // the oldest first
+	SizeVolume(ctx context.Context, project, id string, size int64) error
+	// DeleteVolume deletes a volume that no session has. Problems: volume_used. AddSession refuses a session with a volume that is not there.
+	DeleteVolume(ctx context.Context, project, id string) error
+}
+
+// VolumeFolders are the volumes on the disk. *volume.Folders has it.
+type VolumeFolders interface {
+	Make(project, id string) error
+	MakeSub(project, id, sub string) error
+	Remove(project, id string) error
+	Open(project, id string) (*volume.Content, error)
+	Measure(project, id string) (volume.Taken, error)
+	Sweep(keep func(project, id string) (bool, error)) error
+}
+
+const (
+	measureEvery = 20 * time.Second // how often volumes in use are counted
+
+	mostVolumes       = 100 // of a project
+	mostMounts        = 10  // of a session
+	longestVolumeName = 100
+	longestMountPath  = 500
+)
+
+// volumeFolders returns the volumes on the disk, or why there are none.
+func (h *Hub) volumeFolders() (VolumeFolders, error) {
+	if h.o.Volumes == nil {
+		why := h.o.NoVolumes
+		if why == "" {
+			why = "it was started without them"
+		}
+		return nil, problem.New(problem.VolumesAbsent, "there are no volumes on this server: "+why).WithHint("put files into sessions instead; the operator can run cove serve as root")
+	}
+	return h.o.Volumes, nil
+}
+
+// AddVolume makes a volume. Needs auth.FilesWrite. Problems: volumes_absent, volume_invalid, volume_exists, too_many_volumes, quota_disk.
+func (h *Hub) AddVolume(ctx context.Context, who auth.Principal, name string) (Volume, error) {
+	v := Volume{ID: ident.New(ident.Volume), Project: who.Project, User: who.User, Key: who.Key, Name: name, Created: h.now(), Home: h.home()}
+	err := who.Require(auth.FilesWrite)
+	folders := VolumeFolders(nil)
+	if err == nil {
+		folders, err = h.volumeFolders()
+	}
+	if err == nil {
+		err = volumeName(name)
+	}
+	if err == nil {
+		err = h.mayStore(ctx, who.Project, who.Key, 0)
+	}
+	if err == nil {
+		err = h.o.Store.AddVolume(ctx, v, mostVolumes)
+	}
+	if err == nil { // a record without a folder is deleted with it, a folder without a record by the sweep
+		if err = folders.Make(v.Project, v.ID); err != nil {
+			h.spawn(func(ctx context.Context) {
+				if err := h.persist(ctx, func(ctx context.Context) error { return h.o.Store.DeleteVolume(ctx, v.Project, v.ID) }); err != nil {
+					h.log.WarnContext(ctx, "a volume that could not be made is still recorded", "volume", v.ID, "error", err)
+				}
+			})
+		}
+	}
+	h.audit(ctx, who, "volume.create", v.ID, name, err)
+	if err != nil {
+		return Volume{}, err
+	}
+	return v, nil
+}
+
+// volumeName returns why a name cannot be a volume's, or nil.
+func volumeName(name string) error {
+	bad := func(r rune) bool { return !unicode.IsGraphic(r) || r == '/' || r == '"' || r == '\\' }
+	if name == "" || len(name) > longestVolumeName || !utf8.ValidString(name) || strings.ContainsFunc(name, bad) || strings.TrimSpace(name) != name || ident.Valid(ident.Volume, name) {
+		return problem.New(problem.VolumeInvalid, fmt.Sprintf("the name of a volume has 1 to %d bytes, without slashes and quotes", longestVolumeName))
+	}
+	return nil
+}
+
+// Volumes lists the volumes of the caller's project, the oldest first. Needs auth.FilesRead.
+func (h *Hub) Volumes(ctx context.Context, who auth.Principal) ([]Volume, error) {
+	if err := who.Require(auth.FilesRead); err != nil {
+		return nil, err
+	}
+	return h.o.Store.Volumes(ctx, who.Project)
+}
+
+// Volume returns a volume by its id or its name. Needs auth.FilesRead. Problems: volume_not_found.
+func (h *Hub) Volume(ctx context.Context, who auth.Principal, name string) (Volume, error) {
+	if err := who.Require(auth.FilesRead); err != nil {
+		return Volume{}, err
+	}
+	return h.o.Store.Volume(ctx, who.Project, name)
+}
+
+// DeleteVolume deletes a volume with all that is in it. Needs auth.FilesWrite. Problems: volume_not_found, volume_used, volume_elsewhere.
+func (h *Hub) DeleteVolume(ctx context.Context, who auth.Principal, id string) error {
+	err := who.Require(auth.FilesWrite)
+	folders, v := VolumeFolders(nil), Volume{}
+	if err == nil {
+		folders, err = h.volumeFolders()
+	}
+	if err == nil {
+		v, err = h.o.Store.Volume(ctx, who.Project, id)
+	}
+	if err == nil {
+		err = h.volumeHere(v)
+	}
+	if err == nil {
+		err = h.o.Store.DeleteVolume(ctx, who.Project, v.ID)
+	}
+	if err == nil {
+		h.spawn(func(ctx context.Context) {
+			if err := folders.Remove(v.Project, v.ID); err != nil {
+				h.log.WarnContext(ctx, "what is left of a deleted volume was not removed", "volume", v.ID, "error", err)
+			}
+		})
+	}
+	h.audit(ctx, who, "volume.delete", id, "", err)
+	return err
+}
+
+func (h *Hub) volumeHere(v Volume) error {
+	if v.Home != "" && v.Home != h.home() {
+		return problem.New(problem.VolumeElsewhere, "the volume is on another server's disk").WithHint("ask the server that made it")
+	}
+	return nil
+}
+
+// reserved are places of a sandbox in which, and above which, no volume is shown.
+var reserved = []string{"/proc", "/sys", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt/cove", "/run", "/root", "/mnt/data"}
+
+// within says whether a path is another one, or below it.
+func within(p, of string) bool { return p == of || strings.HasPrefix(p, of+"/") }
+
+// mountFault is what is wrong with the place of a volume, or "".
+func mountFault(p string) string {
+	if !path.IsAbs(p) || path.Clean(p) != p || len(p) > longestMountPath || !utf8.ValidString(p) || strings.ContainsFunc(p, unicode.IsControl) || p == "/" {
+		return "it has to be an absolute path, without . and .., and not /"
+	}
+	for _, r := range reserved {
+		if within(p, r) || within(r, p) {
+			first, _, _ := strings.Cut(r[1:], "/")
+			return "the sandbox has something else in /" + first
+		}
+	}
+	for _, r := range []string{"/home/user", "/tmp"} {
+		if within(r, p) {
+			return "there is something already; take a folder below it"
+		}
+	}
+	return ""
+}
+
+// mountsFor completes what a new session says of volumes. Problems: volumes_absent, volume_invalid, volume_not_found, volume_elsewhere.
+func (h *Hub) mountsFor(ctx context.Context, who auth.Principal, row Session, asked []VolumeMount) ([]VolumeMount, error) {
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	folders, err := h.volumeFolders()
+	for _, action := range []auth.Action{auth.FilesRead, auth.FilesWrite} {
+		if err == nil {
+			err = who.Require(action)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	bad := func(m VolumeMount, what string) *problem.Error {
+		return problem.New(problem.VolumeInvalid, fmt.Sprintf("the session cannot have the volume %.100q there: %s", m.Volume, what))
+	}
+	if len(asked) > mostMounts {
+		return nil, problem.New(problem.VolumeInvalid, fmt.Sprintf("a session has at most %d volumes", mostMounts))
+	}
+	if row.System > 0 {
+		return nil, problem.New(problem.VolumeInvalid, "a session with a root cannot have volumes").WithHint("leave the root out, or the volumes")
+	}
+	var out []VolumeMount
+	for _, m := range asked {
+		if fault := mountFault(m.Path); fault != "" {
+			return nil, bad(m, fault)
+		}
+		if m.Sub != "" && (!fs.ValidPath(m.Sub) || m.Sub == "." || len(m.Sub) > longestMountPath || strings.ContainsFunc(m.Sub, unicode.IsControl)) {
+			return nil, bad(m, "the folder in it has to be a relative path, without . and ..")
+		}
+		v, err := h.o.Store.Volume(ctx, who.Project, m.Volume)
+		if err == nil {
+			err = h.volumeHere(v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.Volume = v.ID
+		for _, other := range out {
+			switch {
+			case within(m.Path, other.Path) || within(other.Path, m.Path):
+				return nil, bad(m, "another volume is there already, in it or around it")
+			case m.Volume == other.Volume && m.Sub == other.Sub:
+				return nil, bad(m, "the session has the volume at another place already")
+			}
+		}
+		if m.Sub != "" {
+			if err := folders.MakeSub(v.Project, v.ID, m.Sub); err != nil {
+				return nil, bad(m, "the folder in it cannot be made: something else is there").WithCause(err)
+			}
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// volumesOf are a session's volumes as a named session has them.
+func (s Session) volumesOf() (all []ondisk.Volume) {
+	for _, m := range s.Volumes {
+		all = append(all, ondisk.Volume{Folder: volume.Path(s.Project, m.Volume), Sub: m.Sub, Path: m.Path})
+	}
+	return all
+}
+
+// measureVolumes counts the volumes of sessions that are in memory, or were when it was called last.
+func (h *Hub) measureVolumes(ctx context.Context) {
+	h.mu.Lock()
+	used := h.mounted
+	if used == nil {
+		used = map[[2]string]bool{}
+	}
+	h.mounted = map[[2]string]bool{}
+	for _, s := range h.seats {
+		for _, m := range s.volumes {
+			key := [2]string{s.project, m.Volume}
+			used[key], h.mounted[key] = true, true
+		}
+	}
+	h.mu.Unlock()
+	for v := range used {
+		taken, err := h.o.Volumes.Measure(v[0], v[1])
+		if err == nil {
+			err = h.o.Store.SizeVolume(ctx, v[0], v[1], taken.Bytes)
+		}
+		if err != nil && ctx.Err() == nil {
+			h.log.DebugContext(ctx, "a volume was not counted", "volume", v[1], "error", err)
+		}
+	}
+}
+
+// sweepVolumes removes folders of volumes that have no record, as after a server was killed.
+func (h *Hub) sweepVolumes(ctx context.Context) error {
+	if h.o.Volumes == nil {
+		return nil
+	}
+	return h.o.Volumes.Sweep(func(project, id string) (bool, error) {
+		_, err := h.o.Store.Volume(ctx, project, id)
+		if problem.Has(err, problem.VolumeNotFound) {
+			return false, nil
+		}
+		return true, err
+	})
+}
