@@ -1305,6 +1305,11 @@ def fit_pools(module):
     module.threadpool_limits(processors())
 
 
+def fit_arrow(module):
+    """As fit_pools, for the threads of Arrow, which threadpoolctl does not know; it counts the processors when it is imported."""
+    module.set_cpu_count(processors())
+
+
 def reseed():
     """Seeds the global random generators of Python and of libraries. Generators that user code made are its own."""
     _seed()
@@ -1856,7 +1861,7 @@ class Kernel:
             reseed()
         if self.processors != processors():
             self.processors = processors()
-            _each_imported({"threadpoolctl": fit_pools})
+            _each_imported({"threadpoolctl": fit_pools, "pyarrow": fit_arrow})
         self.outlet.budget = EAGER_FLUSHES
         error = ""
         try:

@@ -16,8 +16,13 @@ export const queries = new QueryClient({
 export const useModels = () =>
   useQuery({ queryKey: ['models'], queryFn: async () => (await data(client.GET('/models'))).items, staleTime: 60_000 })
 
-export const useMe = () =>
-  useQuery({ queryKey: ['me'], staleTime: Number.POSITIVE_INFINITY, queryFn: () => data(client.GET('/me')) })
+export const useMe = (wanted = true) =>
+  useQuery({
+    queryKey: ['me'],
+    staleTime: Number.POSITIVE_INFINITY,
+    enabled: wanted,
+    queryFn: () => data(client.GET('/me')),
+  })
 
 export const useConversations = () =>
   useInfiniteQuery({
