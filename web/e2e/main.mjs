@@ -17,6 +17,7 @@ await Promise.all([
     'data',
     'tables',
     'lists',
+    'suggestions',
     'notebooks',
     'approval',
     'input',

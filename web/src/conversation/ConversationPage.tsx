@@ -23,6 +23,7 @@ import { ForkedFrom } from './ForkedFrom'
 import { forkConversation } from './fork'
 import { LinkBar } from './LinkBar'
 import { outdatedOf, undoneOf } from './marks'
+import { useOffer } from './offer'
 import { Queue } from './Queue'
 import { Rollback, savedAs, tellerOf } from './Rollback'
 import { StepsContext, useTurnsHere } from './reruns'
@@ -171,6 +172,7 @@ export function ConversationPage({ id }: { id: string }) {
   const teller = tellerOf(branch, session, rollback)
   const link = current ? turnLive(current.id, true) : null
   const waits = useWaits(link)
+  const offer = useOffer(session, branch, queues)
 
   return (
     <Page
@@ -277,6 +279,7 @@ export function ConversationPage({ id }: { id: string }) {
               autoFocus
               approval={conversation.data?.approval ?? null}
               onApproval={onApproval}
+              offer={offer}
             />
             <ContextMeter branch={branch} />
           </div>
