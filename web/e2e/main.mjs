@@ -18,6 +18,7 @@ await Promise.all([
     'tables',
     'lists',
     'suggestions',
+    'print',
     'notebooks',
     'approval',
     'input',

@@ -455,6 +455,7 @@ export const en = {
   },
   shortcuts: {
     palette: 'Commands and search',
+    print: 'Print a conversation',
     send: 'Send or run',
     newline: 'New line; in a cell: run and advance',
     stop: 'Stop running code',

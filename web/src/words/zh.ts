@@ -437,6 +437,7 @@ export const zh: Words = {
   },
   shortcuts: {
     palette: '命令与搜索',
+    print: '打印对话',
     send: '发送或运行',
     newline: '换行；在单元格里：运行并前进',
     stop: '停止运行',
