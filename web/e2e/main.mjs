@@ -17,6 +17,8 @@ await Promise.all([
     'data',
     'tables',
     'lists',
+    'suggestions',
+    'print',
     'notebooks',
     'approval',
     'input',

@@ -102,22 +102,6 @@ await check('on a phone titles are read, words are whole and targets are large',
   await picture(page, 'phone-models')
 })
 
-await check('the questions that are offered are about the file that is there', {}, async (page) => {
-  await page.getByText('Or try an example sales file').waitFor()
-  const names = ['region', 'units', 'a', 'b', 'c', 'd', 'e']
-  const rows = Array.from({ length: 1500 }, (_, i) => ['North', i, 1, 2, 3, 4, 5].join(','))
-  await page.locator('input[type=file]').setInputFiles({
-    name: 'own.csv',
-    mimeType: 'text/csv',
-    buffer: Buffer.from([names.join(','), ...rows].join('\n')),
-  })
-  await page.getByText('+1 column, 1,500 rows').waitFor()
-  expect(!(await page.getByText('Or try an example sales file').count()), 'the example is offered beside a file')
-  await picture(page, 'own-file')
-  await page.getByRole('button', { name: 'Which region has the highest units?' }).click()
-  expect((await composer(page).inputValue()) === 'Which region has the highest units?', 'the question is written')
-})
-
 await check('the list at the side is one stop of Tab, which the arrows go through', {}, async (page) => {
   for (const n of [1, 2, 3]) {
     await page.goto('./')

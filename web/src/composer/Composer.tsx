@@ -11,6 +11,7 @@ import { type Attachment, attach, clear, useAttachments } from './attachments'
 import { Chips } from './Chips'
 import css from './composer.module.css'
 import { pastedFiles } from './drop'
+import { type Offer, Suggestions } from './Suggestions'
 import { pastedTable } from './table'
 
 export interface Question {
@@ -36,6 +37,8 @@ interface Props {
   /** Whether the model's code waits for the person; null while that is not known. */
   approval?: 'never' | 'always' | null
   onApproval?: (to: 'never' | 'always') => void
+  /** What may be asked about while no files are attached. */
+  offer?: Offer | undefined
   ref?: Ref<ComposerHandle>
 }
 
@@ -59,6 +62,7 @@ export const Composer = memo(function Composer({
   autoFocus,
   approval,
   onApproval,
+  offer,
   ref,
 }: Props) {
   const w = useWords()
@@ -127,117 +131,128 @@ export const Composer = memo(function Composer({
     if (wanted && !waiting) submit()
   }, [wanted, waiting])
 
+  const choose = (question: string) => {
+    set(question)
+    sessionStorage.setItem(draftOf(scope), question)
+    area.current?.focus()
+  }
+
   return (
     <form
-      className={css.composer}
+      className={css.form}
       onSubmit={(e) => {
         e.preventDefault()
         submit()
       }}
     >
-      <Chips scope={scope} files={files} />
-      <textarea
-        ref={area}
-        className={css.area}
-        rows={1}
-        aria-label={w.composer.label}
-        placeholder={
-          placeholder ??
-          (files.length ? w.composer.askOf(files.map((f) => plainName(f.name)).join(', ')) : w.composer.ask)
-        }
-        onInput={(e) => {
-          const area = e.currentTarget
-          setEmpty(!area.value.trim())
-          if (!(e.nativeEvent as InputEvent).isComposing) grow(area)
-          sessionStorage.setItem(draftOf(scope), area.value)
-        }}
-        onKeyDown={(e) => {
-          if (isComposing(e)) return
-          if (isSend(e)) {
-            e.preventDefault()
-            submit()
-          } else if (e.key === 'ArrowUp' && !e.currentTarget.value && onUp) {
-            e.preventDefault()
-            onUp()
+      {empty && !busy && (
+        <Suggestions scope={scope} files={files} offer={offer} onChoose={choose} onHide={() => area.current?.focus()} />
+      )}
+      <div className={css.composer}>
+        <Chips scope={scope} files={files} />
+        <textarea
+          ref={area}
+          className={css.area}
+          rows={1}
+          aria-label={w.composer.label}
+          placeholder={
+            placeholder ??
+            (files.length ? w.composer.askOf(files.map((f) => plainName(f.name)).join(', ')) : w.composer.ask)
           }
-        }}
-        onPaste={(e) => {
-          const pasted = pastedFiles(e.clipboardData.files, w.shell.image)
-          // A spreadsheet gives a picture of the cells, too.
-          const table = pasted.some((f) => !f.type.startsWith('image/'))
-            ? null
-            : pastedTable({ html: e.clipboardData.getData('text/html'), text: e.clipboardData.getData('text/plain') })
-          if (table) {
-            attach(scope, [new File([table.csv], w.composer.table, { type: 'text/csv' })], tooLarge)
-            toast(w.composer.rows(table.rows))
-          } else if (pasted.length) attach(scope, pasted, tooLarge)
-          else return
-          e.preventDefault()
-          e.stopPropagation()
-        }}
-      />
-      <div className={css.bar}>
-        <IconButton label={w.composer.attach} onClick={() => picker.current?.click()}>
-          <Paperclip size={18} aria-hidden />
-        </IconButton>
-        <input
-          ref={picker}
-          type="file"
-          multiple
-          hidden
-          onChange={(e) => {
-            attach(scope, e.currentTarget.files ?? [], tooLarge)
-            e.currentTarget.value = ''
-            area.current?.focus()
+          onInput={(e) => {
+            const area = e.currentTarget
+            setEmpty(!area.value.trim())
+            if (!(e.nativeEvent as InputEvent).isComposing) grow(area)
+            sessionStorage.setItem(draftOf(scope), area.value)
+          }}
+          onKeyDown={(e) => {
+            if (isComposing(e)) return
+            if (isSend(e)) {
+              e.preventDefault()
+              submit()
+            } else if (e.key === 'ArrowUp' && !e.currentTarget.value && onUp) {
+              e.preventDefault()
+              onUp()
+            }
+          }}
+          onPaste={(e) => {
+            const pasted = pastedFiles(e.clipboardData.files, w.shell.image)
+            // A spreadsheet gives a picture of the cells, too.
+            const table = pasted.some((f) => !f.type.startsWith('image/'))
+              ? null
+              : pastedTable({ html: e.clipboardData.getData('text/html'), text: e.clipboardData.getData('text/plain') })
+            if (table) {
+              attach(scope, [new File([table.csv], w.composer.table, { type: 'text/csv' })], tooLarge)
+              toast(w.composer.rows(table.rows))
+            } else if (pasted.length) attach(scope, pasted, tooLarge)
+            else return
+            e.preventDefault()
+            e.stopPropagation()
           }}
         />
-        <span className={css.space} />
-        {onApproval && approval && (
-          <button
-            type="button"
-            role="switch"
-            aria-checked={approval === 'always'}
-            aria-label={w.approval.ask}
-            title={w.approval.ask}
-            className={css.approval}
-            onClick={() => onApproval(approval === 'always' ? 'never' : 'always')}
-          >
-            <ShieldCheck size={16} aria-hidden />
-            <span>{approval === 'always' ? w.approval.on : w.approval.off}</span>
-          </button>
-        )}
-        {models.length > 1 && (
-          <select
-            className={css.model}
-            aria-label={w.composer.model}
-            value={chosen || models.find((m) => m.default)?.id}
+        <div className={css.bar}>
+          <IconButton label={w.composer.attach} onClick={() => picker.current?.click()}>
+            <Paperclip size={18} aria-hidden />
+          </IconButton>
+          <input
+            ref={picker}
+            type="file"
+            multiple
+            hidden
             onChange={(e) => {
-              setModel(e.target.value)
-              localStorage.setItem(modelPlace, e.target.value)
+              attach(scope, e.currentTarget.files ?? [], tooLarge)
+              e.currentTarget.value = ''
+              area.current?.focus()
             }}
-          >
-            {models.map((m) => (
-              <option key={m.id} value={m.id}>
-                {m.id}
-              </option>
-            ))}
-          </select>
-        )}
-        {busy && onStop && (empty || !ready) ? (
-          <IconButton label={w.composer.stop} className={css.go} onClick={onStop}>
-            <Square size={14} fill="currentColor" aria-hidden />
-          </IconButton>
-        ) : (
-          <IconButton
-            type="submit"
-            label={busy ? w.composer.queue : w.composer.send}
-            aria-keyshortcuts={sendKey === 'enter' ? `Enter ${modKey}+Enter` : `${modKey}+Enter`}
-            className={css.go}
-            disabled={!ready}
-          >
-            {busy ? <ListPlus size={18} aria-hidden /> : <ArrowUp size={18} aria-hidden />}
-          </IconButton>
-        )}
+          />
+          <span className={css.space} />
+          {onApproval && approval && (
+            <button
+              type="button"
+              role="switch"
+              aria-checked={approval === 'always'}
+              aria-label={w.approval.ask}
+              title={w.approval.ask}
+              className={css.approval}
+              onClick={() => onApproval(approval === 'always' ? 'never' : 'always')}
+            >
+              <ShieldCheck size={16} aria-hidden />
+              <span>{approval === 'always' ? w.approval.on : w.approval.off}</span>
+            </button>
+          )}
+          {models.length > 1 && (
+            <select
+              className={css.model}
+              aria-label={w.composer.model}
+              value={chosen || models.find((m) => m.default)?.id}
+              onChange={(e) => {
+                setModel(e.target.value)
+                localStorage.setItem(modelPlace, e.target.value)
+              }}
+            >
+              {models.map((m) => (
+                <option key={m.id} value={m.id}>
+                  {m.id}
+                </option>
+              ))}
+            </select>
+          )}
+          {busy && onStop && (empty || !ready) ? (
+            <IconButton label={w.composer.stop} className={css.go} onClick={onStop}>
+              <Square size={14} fill="currentColor" aria-hidden />
+            </IconButton>
+          ) : (
+            <IconButton
+              type="submit"
+              label={busy ? w.composer.queue : w.composer.send}
+              aria-keyshortcuts={sendKey === 'enter' ? `Enter ${modKey}+Enter` : `${modKey}+Enter`}
+              className={css.go}
+              disabled={!ready}
+            >
+              {busy ? <ListPlus size={18} aria-hidden /> : <ArrowUp size={18} aria-hidden />}
+            </IconButton>
+          )}
+        </div>
       </div>
     </form>
   )

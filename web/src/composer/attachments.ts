@@ -4,6 +4,7 @@ import { asProblem } from '../api/problem'
 import { queries } from '../api/queries'
 import { storeFile, type Upload } from '../api/upload'
 import { explain } from '../words/problems'
+import { type Column, columnsOf } from './suggest'
 import { firstRows, RowCounter } from './table'
 
 export interface Attachment {
@@ -92,6 +93,8 @@ function decode(bytes: ArrayBuffer, whole: boolean): string {
 const headBytes = 16_384
 const mostCounted = 32_000_000
 const shownColumns = 6
+const shownRows = 4
+const lookedAt = 200
 
 /** What can be seen of a table that is text before it is on the server. */
 export interface TableHead {
@@ -101,11 +104,10 @@ export interface TableHead {
   moreColumns: number
   /** Rows of the whole, without the names; 0 where they were not counted. */
   rows: number
-  numbers: string[]
-  texts: string[]
+  columns: Column[]
 }
 
-const noTable: TableHead = { head: [], moreColumns: 0, rows: 0, numbers: [], texts: [] }
+const noTable: TableHead = { head: [], moreColumns: 0, rows: 0, columns: [] }
 
 async function countRows(file: File, sign: string): Promise<number> {
   if (file.size > mostCounted) return 0
@@ -122,16 +124,14 @@ export async function headOf(file: File): Promise<TableHead> {
   const line = text.split(/\r?\n/).find(Boolean)
   const sign = ['\t', ';', ','].find((s) => line?.includes(s))
   if (!sign) return noTable
-  const all = firstRows(text, sign, 4).map((row) => row.map((cell) => cell.replace(/\s+/g, ' ').trim().slice(0, 24)))
+  const all = firstRows(text, sign, lookedAt)
   const [names = [], ...rows] = all
-  const isNumber = (c: number) => rows.length > 0 && rows.every((r) => /^-?[\d.,]+%?$/.test(r[c] ?? ''))
-  const known = names.map((name, c) => ({ name, number: isNumber(c) })).filter(({ name }) => name)
+  const short = (cell: string) => cell.replace(/\s+/g, ' ').trim().slice(0, 24)
   return {
-    head: all.map((r) => r.slice(0, shownColumns)),
+    head: all.slice(0, shownRows).map((r) => r.slice(0, shownColumns).map(short)),
     moreColumns: Math.max(0, names.length - shownColumns),
     rows: await countRows(file, sign),
-    numbers: known.filter((k) => k.number).map((k) => k.name),
-    texts: known.filter((k) => !k.number).map((k) => k.name),
+    columns: columnsOf(names, rows),
   }
 }
 

@@ -11,7 +11,7 @@ import { onTurnOver, turnLive, useWaits } from '../events/live'
 import { Figures } from '../output'
 import { Panels } from '../panels/Panels'
 import { complain, IconButton, ProblemBox, parts, Segments } from '../parts'
-import { usePageKeys } from '../parts/keys'
+import { isMod, usePageKeys } from '../parts/keys'
 import { ShareMenu } from '../share/ShareMenu'
 import { Page } from '../shell/Page'
 import { useWords } from '../words'
@@ -23,6 +23,7 @@ import { ForkedFrom } from './ForkedFrom'
 import { forkConversation } from './fork'
 import { LinkBar } from './LinkBar'
 import { outdatedOf, undoneOf } from './marks'
+import { useOffer } from './offer'
 import { Queue } from './Queue'
 import { Rollback, savedAs, tellerOf } from './Rollback'
 import { StepsContext, useTurnsHere } from './reruns'
@@ -32,6 +33,7 @@ import { Undone, useUndoFocus } from './Undone'
 import { useBottom } from './useBottom'
 
 const Notebook = lazy(() => import('../notebook/Notebook'))
+const PrintView = lazy(() => import('../print/PrintView'))
 
 const window_ = 30
 const none: Queued[] = []
@@ -49,6 +51,7 @@ export function ConversationPage({ id }: { id: string }) {
   const [shown, setShown] = useState(window_)
   const [editing, setEditing] = useState<string | null>(null)
   const [said, setSaid] = useState('')
+  const [printing, setPrinting] = useState(false)
   const composer = useRef<ComposerHandle>(null)
   const queue = useQueue(id).data ?? none
   const all = useTurnsHere(turns.data ?? noTurns)
@@ -142,6 +145,11 @@ export function ConversationPage({ id }: { id: string }) {
 
   const escaped = useRef(0)
   usePageKeys((e) => {
+    if (printing) return
+    if (isMod(e) && e.code === 'KeyP' && !e.shiftKey && !e.altKey && !notebook && last) {
+      e.preventDefault()
+      setPrinting(true)
+    }
     if (e.key === 'Escape' && current) {
       if (e.timeStamp - escaped.current < 700) onStop()
       escaped.current = e.timeStamp
@@ -171,6 +179,7 @@ export function ConversationPage({ id }: { id: string }) {
   const teller = tellerOf(branch, session, rollback)
   const link = current ? turnLive(current.id, true) : null
   const waits = useWaits(link)
+  const offer = useOffer(session, branch, queues)
 
   return (
     <Page
@@ -195,7 +204,13 @@ export function ConversationPage({ id }: { id: string }) {
               })
             }
           />
-          <ShareMenu conversation={id} title={title} branch={branch} onFork={actions.fork} />
+          <ShareMenu
+            conversation={id}
+            title={title}
+            branch={branch}
+            onFork={actions.fork}
+            onPrint={() => setPrinting(true)}
+          />
         </>
       }
     >
@@ -277,11 +292,17 @@ export function ConversationPage({ id }: { id: string }) {
               autoFocus
               approval={conversation.data?.approval ?? null}
               onApproval={onApproval}
+              offer={offer}
             />
             <ContextMeter branch={branch} />
           </div>
           <DropZone scope={id} />
         </>
+      )}
+      {printing && (
+        <Suspense fallback={null}>
+          <PrintView title={title} branch={branch} created={branch[0]?.created_at} onClose={() => setPrinting(false)} />
+        </Suspense>
       )}
     </Page>
   )

@@ -8,7 +8,6 @@ import { Composer, type ComposerHandle, type Question } from '../composer/Compos
 import { DropZone } from '../composer/DropZone'
 import { exampleFile } from '../composer/example'
 import { complain, ProblemBox } from '../parts'
-import { plainName } from '../parts/format'
 import { Page } from '../shell/Page'
 import { useWords } from '../words'
 import { type Approval, askQuestion } from './actions'
@@ -59,10 +58,6 @@ export function StartPage() {
     }
   }
 
-  // A question about the example would be about another file than the one that is here.
-  const [first] = files
-  const own = first && w.start.own(plainName(first.name), first.table?.numbers[0] ?? '', first.table?.texts[0] ?? '')
-
   if (models.data?.length === 0)
     return (
       <Suspense fallback={null}>
@@ -87,20 +82,18 @@ export function StartPage() {
             approval={approval}
             onApproval={setApproval}
           />
-          <div className={css.examples}>
-            <p>{own ? w.start.ownFile : w.start.examples}</p>
-            {(own ?? w.start.questions).map((q) => (
-              <button
-                key={q}
-                type="button"
-                disabled={busy}
-                onClick={() => (own ? composer.current?.fill(q) : void example(q))}
-              >
-                <ArrowRight size={15} aria-hidden />
-                {q}
-              </button>
-            ))}
-          </div>
+          {/* A question about the example would be about another file than the one that is here. */}
+          {!files.length && (
+            <div className={css.examples}>
+              <p>{w.start.examples}</p>
+              {w.start.questions.map((q) => (
+                <button key={q} type="button" disabled={busy} onClick={() => void example(q)}>
+                  <ArrowRight size={15} aria-hidden />
+                  {q}
+                </button>
+              ))}
+            </div>
+          )}
         </div>
       </div>
       <DropZone scope={scope} />

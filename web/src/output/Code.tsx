@@ -1,7 +1,8 @@
 import { Check, Copy } from 'lucide-react'
-import { memo, type ReactNode, useRef, useState } from 'react'
+import { memo, type ReactNode, useContext, useRef, useState } from 'react'
 import css from './code.module.css'
 import { Highlighter, type Piece } from './highlight'
+import { PaperContext } from './paper'
 import { copyText, Tool, useSaid } from './parts'
 import { fill, words } from './words'
 
@@ -20,7 +21,9 @@ interface Props {
 export const Code = memo(function Code({ text, language = 'python', live = false, open = false }: Props) {
   const w = words()
   const highlighter = useRef<Highlighter>(undefined)
-  const [all, setAll] = useState(open)
+  const paper = useContext(PaperContext)
+  const [unfolded, setAll] = useState(open)
+  const all = unfolded || paper
   const [said, say] = useSaid()
   const python = /^(python3?|py|ipython)$/i.test(language)
   highlighter.current ??= new Highlighter()

@@ -1,6 +1,7 @@
 import { X } from 'lucide-react'
 import {
   type ButtonHTMLAttributes,
+  type ComponentProps,
   type ReactNode,
   useEffect,
   useId,
@@ -22,11 +23,7 @@ export { css as parts }
 
 type Look = 'plain' | 'outlined' | 'primary' | 'danger'
 
-export function Button({
-  look = 'outlined',
-  className = '',
-  ...rest
-}: ButtonHTMLAttributes<HTMLButtonElement> & { look?: Look }) {
+export function Button({ look = 'outlined', className = '', ...rest }: ComponentProps<'button'> & { look?: Look }) {
   const extra = look === 'plain' ? '' : look === 'danger' ? `${css.outlined} ${css.danger}` : css[look]
   return <button type="button" className={`${css.button} ${extra} ${className}`} {...rest} />
 }

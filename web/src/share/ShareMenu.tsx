@@ -1,4 +1,4 @@
-import { FileDown, GitFork, Share2 } from 'lucide-react'
+import { FileDown, GitFork, Printer, Share2 } from 'lucide-react'
 import { lazy, Suspense, useState } from 'react'
 import type { Turn } from '../api/client'
 import { asProblem } from '../api/problem'
@@ -15,10 +15,11 @@ interface Props {
   title: string
   branch: Turn[]
   onFork: (last: Turn) => void
+  onPrint: () => void
 }
 
 /** What is done with the branch of a conversation that is shown: a link for others, a conversation of its own, and files. */
-export function ShareMenu({ conversation, title, branch, onFork }: Props) {
+export function ShareMenu({ conversation, title, branch, onFork, onPrint }: Props) {
   const w = useWords()
   const sharing = useSharing()
   const may = mayShare(useMe().data)
@@ -54,6 +55,12 @@ export function ShareMenu({ conversation, title, branch, onFork }: Props) {
             label: w.turn.forkAll,
             icon: <GitFork size={15} aria-hidden />,
             act: () => onFork(last),
+          },
+          {
+            id: 'print',
+            label: w.print.open,
+            icon: <Printer size={15} aria-hidden />,
+            act: onPrint,
           },
           ...formats.map((format) => ({
             id: format,

@@ -8,6 +8,7 @@ export function Shortcuts({ onClose }: { onClose: () => void }) {
   const s = w.shortcuts
   const rows: [string, string][] = [
     [`${modName} K`, s.palette],
+    [`${modName} P`, s.print],
     [`${modName} Enter`, s.send],
     ['Shift Enter', s.newline],
     [`${modName} Shift O`, s.new],

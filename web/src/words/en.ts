@@ -73,16 +73,25 @@ export const en = {
     text: 'Ask about your files. cove writes Python, runs it in a sandbox without network access, and shows each step.',
     drop: 'Drop files anywhere on the page',
     examples: 'Or try an example sales file',
-    ownFile: 'Or ask one of these',
-    own: (file: string, number: string, text: string) =>
-      number && text
-        ? [`Which ${text} has the highest ${number}?`, `Plot ${number} by ${text}.`, `Summarize ${file}.`]
-        : [`Summarize ${file}.`, `What stands out in ${file}?`],
     questions: [
       'Which region grew fastest? Plot it.',
       'Show revenue by month as a chart.',
       'Which product sells best in each region?',
     ] as string[],
+  },
+  suggest: {
+    label: 'Suggested questions',
+    hide: 'Hide suggested questions',
+    change: (number: string) => `How did ${number} change over time?`,
+    most: (group: string, number: string) => `Which ${group} has the highest ${number}?`,
+    missing: 'Which columns have missing values?',
+    together: (a: string, b: string) => `How do ${a} and ${b} go together?`,
+    spread: (number: string) => `How is ${number} distributed?`,
+    rows: (group: string) => `How many rows does each ${group} have?`,
+    join: (a: string, b: string, column: string) => `Combine ${a} and ${b} by ${column}. What stands out?`,
+    of: (name: string, question: string) => `In ${name}: ${question}`,
+    summary: (name: string) => `Summarize ${name}.`,
+    notable: (name: string) => `What stands out in ${name}?`,
   },
   context: {
     used: (part: string, size: string) => `${part} of the model’s ${size} tokens used`,
@@ -446,6 +455,7 @@ export const en = {
   },
   shortcuts: {
     palette: 'Commands and search',
+    print: 'Print a conversation',
     send: 'Send or run',
     newline: 'New line; in a cell: run and advance',
     stop: 'Stop running code',

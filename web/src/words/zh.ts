@@ -73,12 +73,21 @@ export const zh: Words = {
     text: '上传文件，直接提问。cove 编写 Python，在无网络的沙箱中运行，并展示每一步。',
     drop: '可将文件拖到页面任意位置',
     examples: '或试用示例销售文件',
-    ownFile: '或直接提问',
-    own: (file, number, text) =>
-      number && text
-        ? [`哪个${text}的${number}最高？`, `按${text}画出${number}。`, `概括 ${file} 的内容。`]
-        : [`概括 ${file} 的内容。`, `${file} 有什么值得注意的地方？`],
     questions: ['哪个地区增长最快？画图。', '用图展示每月收入。', '每个地区哪种产品卖得最好？'],
+  },
+  suggest: {
+    label: '建议的问题',
+    hide: '隐藏建议的问题',
+    change: (number) => `${number}随时间如何变化？`,
+    most: (group, number) => `哪个${group}的${number}最高？`,
+    missing: '哪些列有缺失值？',
+    together: (a, b) => `${a}和${b}之间有什么关系？`,
+    spread: (number) => `${number}的分布情况如何？`,
+    rows: (group) => `每个${group}各有多少行？`,
+    join: (a, b, column) => `按${column}合并 ${a} 和 ${b}，有什么值得注意的地方？`,
+    of: (name, question) => `在 ${name} 中：${question}`,
+    summary: (name) => `概括 ${name} 的内容。`,
+    notable: (name) => `${name} 有什么值得注意的地方？`,
   },
   context: {
     used: (part, size) => `已用 ${part}，模型上限 ${size} token`,
@@ -428,6 +437,7 @@ export const zh: Words = {
   },
   shortcuts: {
     palette: '命令与搜索',
+    print: '打印对话',
     send: '发送或运行',
     newline: '换行；在单元格里：运行并前进',
     stop: '停止运行',

@@ -120,6 +120,25 @@ export const people = {
     lost: 'The server restarted during this step.',
     stopped: 'Stopped before the end.',
   },
+  print: {
+    open: 'Print or save as PDF',
+    title: 'Print',
+    go: 'Print',
+    withCode: 'With code and text output',
+    preparing: 'Preparing the pages',
+    figure: 'Figure',
+    noChart: 'A chart that cannot be printed.',
+    lines: (n: number) => (n === 1 ? 'and 1 more line' : `and ${n.toLocaleString('en')} more lines`),
+    more: (rows: number, columns: number) => {
+      const said = [
+        rows === 1 ? '1 more row' : rows ? `${rows.toLocaleString('en')} more rows` : '',
+        columns === 1 ? '1 more column' : columns ? `${columns.toLocaleString('en')} more columns` : '',
+      ].filter(Boolean)
+      return said.length ? `and ${said.join(' and ')}` : ''
+    },
+    earlier: (n: number) =>
+      n === 1 ? '1 earlier question is not printed.' : `${n.toLocaleString('en')} earlier questions are not printed.`,
+  },
   exports: {
     ipynb: 'Export as a notebook',
     markdown: 'Export as Markdown',

@@ -119,6 +119,24 @@ export const people: Pick<Words, keyof typeof en> = {
     lost: '运行期间服务器重启。',
     stopped: '提前停止。',
   },
+  print: {
+    open: '打印或存为 PDF',
+    title: '打印',
+    go: '打印',
+    withCode: '包含代码和文本输出',
+    preparing: '正在准备页面',
+    figure: '图',
+    noChart: '此图表无法打印。',
+    lines: (n) => `另有 ${n.toLocaleString('zh')} 行`,
+    more: (rows, columns) => {
+      const said = [
+        rows ? `${rows.toLocaleString('zh')} 行` : '',
+        columns ? `${columns.toLocaleString('zh')} 列` : '',
+      ].filter(Boolean)
+      return said.length ? `另有 ${said.join('、')}` : ''
+    },
+    earlier: (n) => `未打印更早的 ${n.toLocaleString('zh')} 个问题。`,
+  },
   exports: {
     ipynb: '导出为笔记本',
     markdown: '导出为 Markdown',
