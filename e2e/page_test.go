@@ -287,6 +287,9 @@ func pageModel(_ int, r modeltest.Request) modeltest.Turn {
 		return modeltest.Say(text)
 	}
 	switch {
+	case strings.Contains(question, "which instructions"):
+		_, text, _ := strings.Cut(fmt.Sprint(messages[0]["content"]), "Instructions for all conversations of this project")
+		return modeltest.Say("They are" + text)
 	case strings.Contains(question, "run: "):
 		_, code, _ := strings.Cut(question, "run: ")
 		if results == 0 {

@@ -14,6 +14,7 @@ await Promise.all([
     'queue',
     'tries',
     'ratings',
+    'instructions',
     'data',
     'tables',
     'lists',

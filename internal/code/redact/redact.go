@@ -263,6 +263,9 @@ const (
 // Held is how many bytes are held back.
 func (s *Stream) Held() int { return len(s.held) }
 
+// Idle says whether nothing is held back, and no private key is being taken out.
+func (s *Stream) Idle() bool { return len(s.held) == 0 && !s.inKey }
+
 // Write returns what may be passed on now: the piece and what was held back before, but for an end that may be the beginning of something.
 func (s *Stream) Write(piece []byte) []byte {
 	text := piece

@@ -154,6 +154,7 @@ func localHub(c config.Config, s *store.Store, me *ownership.Owner, o cli.Record
 		Base: ondisk.Base{Engine: c.Sandbox.Engine, Packages: c.Packages.Set, Limits: ondisk.LimitsOf(sandbox.Limits{Memory: int64(c.Sandbox.Memory), CPUs: c.Sandbox.CPUs})},
 		Room: func() (memory.Room, error) { return memory.Room{Total: 1 << 62, Available: 1 << 62}, nil }, // one session, whose limit the user chose
 	}
+	all.Instructions = (&auth.Accounts{Store: s}).InstructionsOf
 	if own != nil {
 		own.base = all.Base
 		if me != nil {

@@ -260,6 +260,7 @@ func (s *server) openHub(context.Context, cli.ServerOptions) (err error) {
 		Code:          rules,
 		Redaction:     redaction,
 		Quotas:        s.quotas,
+		Instructions:  s.accounts.InstructionsOf,
 		Asker:         s.accounts.Present,
 		Turns:         cli.TurnLimits(c),
 		Titles:        c.Turn.Titles,

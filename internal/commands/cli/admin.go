@@ -54,6 +54,9 @@ type projects interface {
 	DefaultQuota(ctx context.Context) (hub.Quota, error)
 	// SetQuota sets what a project may use; nil: the default again.
 	SetQuota(ctx context.Context, project string, q *hub.Quota) error
+	// Instructions are what models are asked to do in all conversations of a project.
+	Instructions(ctx context.Context, project string) (string, error)
+	SetInstructions(ctx context.Context, project, text string) error
 }
 
 // ledgers have what was used and who did what. Days are in the form of the constant day.

@@ -116,6 +116,15 @@ func (l localAdmin) SetQuota(ctx context.Context, project string, q *hub.Quota) 
 	return err
 }
 
+func (l localAdmin) Instructions(ctx context.Context, project string) (string, error) {
+	return l.Accounts.Instructions(ctx, auth.Local(), project)
+}
+
+func (l localAdmin) SetInstructions(ctx context.Context, project, text string) error {
+	_, err := l.Accounts.SetInstructions(ctx, auth.Local(), project, text)
+	return err
+}
+
 func (l localAdmin) Usage(ctx context.Context, project, key, first, last string) ([]hub.Usage, error) {
 	who, err := l.in(ctx, project)
 	if err != nil {

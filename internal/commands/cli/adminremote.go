@@ -221,3 +221,19 @@ func (r *remoteAdmin) Rows(ctx context.Context, project string, q audit.Query) (
 		q.Before, q.Limit)
 	return rows.Items, err
 }
+
+func (r *remoteAdmin) Instructions(ctx context.Context, project string) (string, error) {
+	project, err := r.in(ctx, project)
+	if err != nil {
+		return "", err
+	}
+	return r.client.Instructions(ctx, project)
+}
+
+func (r *remoteAdmin) SetInstructions(ctx context.Context, project, text string) error {
+	project, err := r.in(ctx, project)
+	if err != nil {
+		return err
+	}
+	return r.client.SetInstructions(ctx, project, text)
+}

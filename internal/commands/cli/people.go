@@ -150,18 +150,21 @@ type projectCmd struct {
 	Ls     projectLs     `cmd:"" help:"List the projects."`
 	Member projectMember `cmd:"" help:"Give a user a role in a project, or none."`
 	Quota  projectQuota  `cmd:"" help:"Set what a project may use."`
+
+	Instructions projectInstructions `cmd:"" help:"Print or set what models are asked to do in all conversations of a project."`
 }
 
 // Help is the long help.
 func (projectCmd) Help() string {
 	return `Sessions, files, conversations and keys belong to a project, and users of other projects do not see them. With --server these commands
-work on a server: adding projects and quotas take the key of an admin of the server, members that of an admin of the project.
+work on a server: adding projects and quotas take the key of an admin of the server, members and instructions that of an admin of the project.
 
 Examples:
 
     cove project add lab
     cove project member lab ada@example.com viewer
-    cove project quota lab --sessions 10 --tokens 1000000`
+    cove project quota lab --sessions 10 --tokens 1000000
+    cove project instructions --set 'Amounts are in euros. Round to whole ones.'`
 }
 
 type projectAdd struct {

@@ -106,7 +106,7 @@ func (t *localTalker) Ask(ctx context.Context, prompt string) iter.Seq2[loop.Eve
 			decide = func(ctx context.Context, _ int) (loop.Decision, error) { return t.decide(ctx, asked) }
 		}
 		turn, err := t.session.hub.records.Hub.RunTurn(ctx, auth.Local(), hub.NewTurn{
-			Conversation: t.conversation, Parent: t.parent, Session: t.session.hub.session,
+			Conversation: t.conversation, Parent: t.parent, Session: t.session.hub.session, InProject: true,
 			Input: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: prompt}}}}, Look: t.look, Decide: decide,
 			Servers: t.offers.tools, AskBefore: t.offers.ask, Kernels: t.offers.kernels,
 		}, func(e loop.Event) error {

@@ -58,6 +58,8 @@ const (
 	CodeRefused = InvalidCode("code_refused")
 	// The rules for code have a policy or a rule that there is not. Use those that the message lists.
 	CodeRulesInvalid = InvalidCode("code_rules_invalid")
+	// The instructions of a project are too long, or not text.
+	InstructionsInvalid = InvalidCode("instructions_invalid")
 	// The program is longer than cove runs. Put data into a file, and read the file in the program.
 	CodeTooBig = InvalidCode("code_too_big")
 	// The code of the request is longer than the server takes. Put data into a file, and read the file in the code.

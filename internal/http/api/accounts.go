@@ -29,6 +29,8 @@ type Projects interface {
 	Projects(ctx context.Context, who auth.Principal) ([]auth.Project, error)
 	Project(ctx context.Context, who auth.Principal, project string) (auth.Project, error)
 	SetQuota(ctx context.Context, who auth.Principal, project string, quota []byte) (auth.Project, error)
+	Instructions(ctx context.Context, who auth.Principal, project string) (string, error)
+	SetInstructions(ctx context.Context, who auth.Principal, project, text string) (auth.Project, error)
 	Members(ctx context.Context, who auth.Principal, project string) ([]auth.Membership, error)
 	SetMember(ctx context.Context, who auth.Principal, m auth.Membership) (auth.Membership, error)
 }
@@ -174,6 +176,14 @@ type (
 		ProjectPath
 		Body Quota
 	}
+	// Instructions are for models, in all conversations of a project.
+	Instructions struct {
+		Text string `json:"instructions" maxLength:"8000" doc:"Models follow them in the turns of this API, of the page and of the command line; those of a turn go first. Empty: none"`
+	}
+	setInstructions struct {
+		ProjectPath
+		Body Instructions
+	}
 	// MemberPath names a user of a project in an address.
 	MemberPath struct {
 		ProjectPath
@@ -250,6 +260,20 @@ func (s *server) addProjects() {
 			}
 			p, err := s.o.Accounts.SetQuota(ctx, who, in.Project, in.Body.text())
 			return projectOf(p), err
+		})
+	add(s, operation{id: "project.instructions", method: http.MethodGet, path: "/projects/{project}/instructions", tag: tag, action: auth.ConversationsRead, summary: "Get a project's instructions for models",
+		errors: []problem.Code{problem.ProjectNotFound}, example: `curl -H "Authorization: Bearer $KEY" $COVE/projects/research/instructions`},
+		func(ctx context.Context, who auth.Principal, in *ProjectPath) (Instructions, error) {
+			text, err := s.o.Accounts.Instructions(ctx, who, in.Project)
+			return Instructions{Text: text}, err
+		})
+	add(s, operation{id: "project.instructions.set", method: http.MethodPut, path: "/projects/{project}/instructions", tag: tag, action: auth.UsersManage, summary: "Set a project's instructions for models",
+		about: "They hold for turns that begin afterwards.", errors: []problem.Code{problem.ProjectNotFound, problem.InstructionsInvalid},
+		example: `curl -H "Authorization: Bearer $KEY" -X PUT $COVE/projects/research/instructions \
+  -d '{"instructions":"Amounts are in euros. Round to whole ones."}'`},
+		func(ctx context.Context, who auth.Principal, in *setInstructions) (Instructions, error) {
+			p, err := s.o.Accounts.SetInstructions(ctx, who, in.Project, in.Body.Text)
+			return Instructions{Text: p.Instructions}, err
 		})
 	add(s, operation{id: "member.list", method: http.MethodGet, path: "/projects/{project}/members", tag: tag, action: auth.UsersManage, summary: "List a project's members", errors: []problem.Code{problem.ProjectNotFound},
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/projects/research/members`},

@@ -794,6 +794,14 @@ func (fakeAccounts) AllKeys(context.Context, auth.Principal) ([]auth.Key, error)
 func (fakeAccounts) RevokeKey(context.Context, auth.Principal, string) (auth.Key, error) {
 	return oneKey, nil
 }
+func (fakeAccounts) Instructions(context.Context, auth.Principal, string) (string, error) {
+	return "Be brief.", nil
+}
+
+func (fakeAccounts) SetInstructions(_ context.Context, _ auth.Principal, _, text string) (auth.Project, error) {
+	return auth.Project{Instructions: text}, nil
+}
+
 func (fakeAccounts) SetKeyQuota(context.Context, auth.Principal, string, []byte) (auth.Key, error) {
 	return oneKey, nil
 }

@@ -279,7 +279,7 @@ func (n NewTurn) hub(conversation, once string) (hub.NewTurn, error) {
 		return hub.NewTurn{}, err
 	}
 	out := hub.NewTurn{Conversation: conversation, Parent: n.Parent, First: n.First, Session: n.Session, Network: n.Network.hub(), Root: n.Root, Model: n.Model, Input: input, Prompt: n.Prompt, Files: n.Files,
-		Instructions: n.Instructions, NoPython: n.Python != nil && !*n.Python, Servers: n.Servers, AskBefore: n.AskBefore, Parallel: n.Parallel, Kernels: n.Kernels, Tries: n.Tries.hub(), MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
+		Instructions: n.Instructions, InProject: true, NoPython: n.Python != nil && !*n.Python, Servers: n.Servers, AskBefore: n.AskBefore, Parallel: n.Parallel, Kernels: n.Kernels, Tries: n.Tries.hub(), MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens,
 		Temperature: n.Temperature, TopP: n.TopP, Source: n.Source, Check: n.Check, Once: once, Approval: approvalOf(n.Approval)}
 	if out.Source == "" {
 		out.Source = "api"

@@ -72,6 +72,18 @@ func (c *Client) SetQuota(ctx context.Context, project string, quota json.RawMes
 	return act[api.Project](ctx, c, http.MethodPut, "/projects"+join(project, "quota"), quota)
 }
 
+// Instructions returns what models are asked to do in all conversations of a project.
+func (c *Client) Instructions(ctx context.Context, project string) (string, error) {
+	out, err := get[api.Instructions](ctx, c, "/projects"+join(project, "instructions"), nil)
+	return out.Text, err
+}
+
+// SetInstructions sets them; "" removes them.
+func (c *Client) SetInstructions(ctx context.Context, project, text string) error {
+	_, err := act[api.Instructions](ctx, c, http.MethodPut, "/projects"+join(project, "instructions"), api.Instructions{Text: text})
+	return err
+}
+
 // Members lists the members of a project.
 func (c *Client) Members(ctx context.Context, project string) ([]api.Member, error) {
 	return items[api.Member](ctx, c, "/projects"+join(project, "members"), nil)

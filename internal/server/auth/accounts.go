@@ -45,6 +45,8 @@ type Project struct {
 	Name    string // unique
 	Created time.Time
 	Quota   []byte // JSON of hub.Quota; nil: the server's default
+	// Instructions are for models, in all conversations of the project.
+	Instructions string
 }
 
 // Membership is a user's role in a project.

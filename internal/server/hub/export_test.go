@@ -2,7 +2,11 @@ package hub
 
 import (
 	"context"
+	"iter"
 	"time"
+
+	"cove/internal/code/redact"
+	"cove/internal/machine/process"
 )
 
 // SaveUnsaved is what Run does every second.
@@ -51,7 +55,15 @@ func (h *Hub) Sweep(ctx context.Context) { h.sweep(ctx) }
 func (h *Hub) SweepUploads(ctx context.Context) error { return h.sweepUploads(ctx) }
 
 // Masked yields the output of a process with masks.
-var Masked = masked
+func Masked(ctx context.Context, kinds redact.Kinds, from int64, follow func(context.Context, int64) iter.Seq2[process.Event, error]) iter.Seq2[process.Event, error] {
+	return masked(ctx, kinds, from, nil, follow)
+}
+
+// MaskedAtTerminal is Masked where somebody types; the function that it returns notes what.
+func MaskedAtTerminal(ctx context.Context, kinds redact.Kinds, follow func(context.Context, int64) iter.Seq2[process.Event, error]) (all iter.Seq2[process.Event, error], typed func(string)) {
+	e := &echo{}
+	return masked(ctx, kinds, 0, e, follow), func(keys string) { e.expect([]byte(keys)) }
+}
 
 // AskDue is what Run does at its start and every five seconds.
 func (h *Hub) AskDue(ctx context.Context) { h.askDue(ctx) }

@@ -71,6 +71,8 @@ type Options struct {
 	Audit     audit.Log
 	// Quotas returns what a project and a key may use where that was set for them; nil quotas are those of Limits.
 	Quotas func(ctx context.Context, project, key string) (ofProject, ofKey *Quota, err error)
+	// Instructions returns what models are asked to do in a project's conversations; nil: nothing.
+	Instructions func(ctx context.Context, project string) (string, error)
 	// Asker returns what the user of a project may now, by a key ("": by none), for questions that wait in queues; nil: the hub asks none of them.
 	Asker  func(ctx context.Context, project, user, key string) (auth.Principal, error)
 	Turns  loop.Limits // the server's bounds of one turn
@@ -202,6 +204,7 @@ type Hub struct {
 	slots    *slots
 	meter    *meter
 	sockets  *sockets
+	echoes   echoes
 	contents *contents
 	uploads  *uploads
 	gauge    *gauge

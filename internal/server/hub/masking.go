@@ -22,15 +22,16 @@ type masker struct {
 	streams map[process.Kind]*redact.Stream
 	kind    process.Kind // of the last output
 	next    int64        // the position after it
+	echo    *echo        // what comes back from a terminal because it was typed; nil: unknown
 }
 
 // masked yields what follow yields of a process's output, which has to end with its context, with masks. It begins to look before the position that is asked for, where something may have begun.
-func masked(ctx context.Context, kinds redact.Kinds, from int64, follow func(ctx context.Context, from int64) iter.Seq2[process.Event, error]) iter.Seq2[process.Event, error] {
+func masked(ctx context.Context, kinds redact.Kinds, from int64, typed *echo, follow func(ctx context.Context, from int64) iter.Seq2[process.Event, error]) iter.Seq2[process.Event, error] {
 	if kinds.None() {
 		return follow(ctx, from)
 	}
 	return func(yield func(process.Event, error) bool) {
-		m := &masker{kinds: kinds, from: from, streams: map[process.Kind]*redact.Stream{}}
+		m := &masker{kinds: kinds, from: from, echo: typed, streams: map[process.Kind]*redact.Stream{}}
 		come, leave := inBackground(ctx, func(ctx context.Context) iter.Seq2[process.Event, error] {
 			return follow(ctx, max(0, from-redact.Reach))
 		})
@@ -129,6 +130,9 @@ func (m *masker) event(e process.Event) (all []process.Event) {
 	}
 	begin := e.At - int64(s.Held())
 	m.kind, m.next = e.Kind, e.Next()
+	if e.Kind == process.Terminal && s.Idle() && m.echo.came(e.Data) {
+		return append(all, m.wanted(e)...)
+	}
 	return append(all, m.wanted(process.Event{Kind: e.Kind, At: begin, Data: s.Write(e.Data), Recycle: e.Recycle})...)
 }
 

@@ -125,3 +125,40 @@ func TestMaskedStreamsKeepTheirOrder(t *testing.T) {
 		cancel()
 	})
 }
+
+// TestWhatIsTypedComesBackAtOnce: the echo of a key is passed on without a delay, though it may be how a secret begins; what a program writes, and what comes back a second time, is not.
+func TestWhatIsTypedComesBackAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const secret = "AKIA" + "0123456789ABCDEF"
+		var pieces []process.Event
+		at := int64(0)
+		write := func(text string) {
+			pieces = append(pieces, process.Event{Kind: process.Terminal, At: at, Data: []byte(text)})
+			at += int64(len(text))
+		}
+		for _, key := range "ghp_1" { // the person types it
+			write(string(key))
+		}
+		write("ghp_")         // nobody typed it again
+		write("\r\n" + secret) // a program writes it
+		write("\r\n")
+		all, typed := hub.MaskedAtTerminal(t.Context(), redact.Kinds{Secrets: true}, func(ctx context.Context, _ int64) iter.Seq2[process.Event, error] {
+			return written(pieces, time.Millisecond)(ctx, 0)
+		})
+		typed("xgh")
+		typed("p_1")
+		var got []string
+		begin := time.Now()
+		for e, err := range all {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, time.Since(begin).String()+" "+string(e.Data))
+		}
+		want := []string{"0s g", "1ms h", "2ms p", "3ms _", "4ms 1", "6ms ghp_\r\n", "7ms " + strings.Repeat("*", len(secret)) + "\r\n"}
+		if text := strings.Join(got, "|"); text != strings.Join(want, "|") {
+			t.Errorf("got %q", text)
+		}
+	})
+}

@@ -74,7 +74,7 @@ func (h *Hub) TellProcess(ctx context.Context, who auth.Principal, session, id s
 		return 0, err
 	}
 	err = h.yielding(ctx, who, session, h.acquire, func(ctx context.Context, l Live) error {
-		n, err = l.WriteProcess(ctx, id, r, end)
+		n, err = l.WriteProcess(ctx, id, typing{r, func(keys []byte) { h.echoes.typed(id, keys) }}, end)
 		return err
 	})
 	return n, err
@@ -121,7 +121,9 @@ func (h *Hub) emitted(ctx context.Context, who auth.Principal, session, id strin
 			follow := func(ctx context.Context, from int64) iter.Seq2[process.Event, error] {
 				return l.FollowProcess(ctx, id, from)
 			}
-			for e, err := range masked(ctx, h.redactionIn(ctx, who.Project, who.Key, session), from, follow) {
+			typed, leave := h.echoes.follow(id)
+			defer leave()
+			for e, err := range masked(ctx, h.redactionIn(ctx, who.Project, who.Key, session), from, typed, follow) {
 				if err != nil {
 					return err
 				}

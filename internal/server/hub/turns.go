@@ -38,9 +38,11 @@ type NewTurn struct {
 	History []model.Message
 
 	Instructions string
-	NoPython     bool // the model is not offered the interpreter
-	Tools        []model.Tool
-	Choice       model.ToolChoice
+	// InProject has the model follow the project's instructions before these: turns of cove's own interfaces. Foreign protocols send what their clients sent.
+	InProject bool `json:",omitempty"`
+	NoPython  bool // the model is not offered the interpreter
+	Tools     []model.Tool
+	Choice    model.ToolChoice
 	// CodeTools are functions of the client's that code may call by itself: as functions of the module tools, or, with CodeGlobals, as names of its own that are to be awaited. The turn ends with such calls as with those of the
 	// model, and the turn that brings the results goes on where the code waits.
 	CodeTools   []tool.Tool

@@ -259,13 +259,17 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 		}
 		files = append(files, TurnFile{ID: f.ID, Name: f.Name, Size: f.Size})
 	}
+	instructions, err := h.turnInstructions(ctx, p.who, n)
+	if err != nil {
+		return err
+	}
 	m, err := h.openModel(ctx, n.Model)
 	if err != nil {
 		return err
 	}
 	p.model = m
 	p.spec = loop.Turn{
-		History: withoutCallsOfCode(n.History), Input: n.Input, Instructions: n.Instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
+		History: withoutCallsOfCode(n.History), Input: n.Input, Instructions: instructions, Python: !n.NoPython, Tools: n.Tools, Choice: n.Choice, Parallel: n.Parallel,
 		Context: h.about(m.Name()).Context, OfferedGlobals: n.CodeGlobals,
 		Kernels: n.Kernels, Look: n.Look, MaxCalls: n.MaxCalls, MaxTokens: n.MaxTokens, Temperature: n.Temperature, TopP: n.TopP, Format: n.Format, Effort: n.Effort, Stop: n.Stop, Extra: n.Extra,
 	}

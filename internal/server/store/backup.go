@@ -63,7 +63,7 @@ func tables() []backupTable {
 	return []backupTable{
 		table("encryption", "id int, ring text"),
 		table("users", "id text, name text, admin int, created int"),
-		table("projects", "id text, name text, created int, quota text"),
+		table("projects", "id text, name text, created int, quota text, instructions text"),
 		table("members", "project text, user_id text, role text"),
 		table("access_keys", "id text, project text, user_id text, name text, hash bytes, last4 text, scopes text, created int, expires int, used int, revoked int, quota text, subject text"),
 		table("passwords", "user_id text, login text, hash text, changed int"),

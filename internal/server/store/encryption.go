@@ -12,6 +12,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/core/seal"
 	"cove/internal/server/audit"
+	"cove/internal/server/auth"
 	"cove/internal/server/hub"
 	"cove/internal/server/stream"
 )
@@ -156,6 +157,7 @@ type sealedTable struct {
 func sealedTables() []sealedTable {
 	id := []string{"id"}
 	return []sealedTable{
+		{"projects", id, projectFields(new(auth.Project))},
 		{"sessions", id, sessionFields(new(hub.Session))},
 		{"executions", id, executionFields(new(hub.Execution))},
 		{"events", []string{"stream", "seq"}, eventFields(new(stream.Event))},

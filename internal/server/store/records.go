@@ -116,7 +116,7 @@ func userFields(u *auth.User) []field {
 }
 
 func projectFields(p *auth.Project) []field {
-	return []field{{"id", textOf(&p.ID)}, {"name", textOf(&p.Name)}, {"created", moment{&p.Created}}, {"quota", jsonTextOf(&p.Quota)}}
+	return []field{{"id", textOf(&p.ID)}, {"name", textOf(&p.Name)}, {"created", moment{&p.Created}}, {"quota", jsonTextOf(&p.Quota)}, content(field{"instructions", textOf(&p.Instructions)})}
 }
 
 func memberFields(m *auth.Membership) []field {

@@ -1,12 +1,13 @@
 import { ArrowRight } from 'lucide-react'
 import { lazy, Suspense, useCallback, useRef, useState } from 'react'
-import { useLocation } from 'wouter'
-import { useModels } from '../api/queries'
+import { Link, useLocation } from 'wouter'
+import { useMe, useModels } from '../api/queries'
 import { storeFile } from '../api/upload'
 import { restore, useAttachments } from '../composer/attachments'
 import { Composer, type ComposerHandle, type Question } from '../composer/Composer'
 import { DropZone } from '../composer/DropZone'
 import { exampleFile } from '../composer/example'
+import { useInstructions } from '../pages/Instructions'
 import { complain, ProblemBox } from '../parts'
 import { Page } from '../shell/Page'
 import { useWords } from '../words'
@@ -23,6 +24,8 @@ export function StartPage() {
   const composer = useRef<ComposerHandle>(null)
   const [busy, setBusy] = useState(false)
   const files = useAttachments(scope)
+  const project = useMe().data?.project ?? ''
+  const instructions = useInstructions(project, !!project).data
   const [approval, setApproval] = useState<Approval>('never')
 
   const ask = useCallback(
@@ -82,6 +85,11 @@ export function StartPage() {
             approval={approval}
             onApproval={setApproval}
           />
+          {instructions && (
+            <p className={css.applies}>
+              {w.instructions.apply} <Link href="/settings#instructions">{w.instructions.show}</Link>
+            </p>
+          )}
           {/* A question about the example would be about another file than the one that is here. */}
           {!files.length && (
             <div className={css.examples}>

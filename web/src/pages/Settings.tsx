@@ -13,6 +13,7 @@ import { usePasswords } from '../signin/ways'
 import { languageOf, languages, useWords } from '../words'
 import { PasswordDialog } from './Account'
 import { may } from './admin/rights'
+import { Instructions } from './Instructions'
 import css from './pages.module.css'
 
 interface Browser {
@@ -145,6 +146,7 @@ export default function Settings({ who: came }: { who: Caller }) {
           />
         </Setting>
       </section>
+      {may(who, 'conversations:read') && <Instructions who={who} project={who.project} />}
       <section className={css.group}>
         <h2>{s.account}</h2>
         <Setting name={s.user}>

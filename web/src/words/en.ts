@@ -429,6 +429,18 @@ export const en = {
     role: 'Role',
     version: 'Version',
   },
+  instructions: {
+    title: 'Project instructions',
+    text: 'The model follows them in every conversation of this project, from the next question on.',
+    example:
+      'For example: Amounts are in euros. Round to whole euros. Answer in French. Use our colors: #0B5FFF, #FF7A00.',
+    saved: 'Instructions saved',
+    removed: 'Instructions removed',
+    none: 'This project has no instructions. Its owner or an admin can add some.',
+    tooLong: (n: number, most: number) => `${n} characters; at most ${most} are possible.`,
+    apply: 'The instructions of this project apply.',
+    show: 'Show',
+  },
   usage: {
     title: 'Usage',
     text: 'By day (UTC), for this project.',

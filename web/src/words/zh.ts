@@ -411,6 +411,17 @@ export const zh: Words = {
     role: '角色',
     version: '版本',
   },
+  instructions: {
+    title: '项目说明',
+    text: '从下一个问题起，模型在本项目的每个对话中都会遵循这些说明。',
+    example: '例如：金额以欧元计，取整。用中文回答。图表使用我们的配色：#0B5FFF、#FF7A00。',
+    saved: '说明已保存',
+    removed: '说明已删除',
+    none: '本项目没有说明。所有者或管理员可以添加。',
+    tooLong: (n, most) => `共 ${n} 个字符，最多 ${most} 个。`,
+    apply: '本项目的说明在此生效。',
+    show: '查看',
+  },
   usage: {
     title: '用量',
     text: '本项目每日用量（UTC）。',

@@ -6,6 +6,7 @@ import { queries } from '../../api/queries'
 import { ask, Button, complain, ProblemBox, parts, toast } from '../../parts'
 import { day } from '../../parts/format'
 import { useWords } from '../../words'
+import { Instructions } from '../Instructions'
 import css from './admin.module.css'
 import { Invitations } from './Invitations'
 import { AdminSheet } from './Layout'
@@ -166,6 +167,7 @@ export function Project({ who, id }: { who: Caller; id: string }) {
               <dd>{day(p.created_at, w.lang)}</dd>
             </div>
           </dl>
+          <Instructions who={who} project={p.id} />
           <Members who={who} project={id} />
           <Invitations who={who} project={id} roles={roles} />
           <section className={css.group}>

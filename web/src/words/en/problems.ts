@@ -303,6 +303,7 @@ export const problems: Record<string, readonly [what: string, todo: string]> = {
   code_too_large: ['The code is too long.', 'Put the data into a file and read it in the code.'],
   code_invalid: ['The code is not valid Python.', 'See the details for the line.'],
   code_refused: ['The rules for code do not allow this code.', 'An admin can change the rules of the project.'],
+  instructions_invalid: ['The instructions are too long, or are not text.', 'Shorten them.'],
   code_rules_invalid: ['The rules for code are not valid.', 'See the details for what to correct.'],
   code_unapproved: ['Somebody has to approve this code before it runs.', ''],
   check_failed: ['The code could not be checked.', 'See the details for the reason.'],

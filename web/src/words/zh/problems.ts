@@ -281,6 +281,7 @@ export const problems: Record<keyof typeof en, readonly [what: string, todo: str
   code_too_large: ['代码过长。', '请将数据放入文件，再用代码读取。'],
   code_invalid: ['代码不是有效的 Python。', '出错的行见详情。'],
   code_refused: ['代码规则不允许运行这段代码。', '管理员可以更改项目的规则。'],
+  instructions_invalid: ['说明过长，或不是文本。', '请缩短说明。'],
   code_rules_invalid: ['代码规则有误。', details],
   code_unapproved: ['这段代码须经确认才能运行。', ''],
   check_failed: ['无法检查代码。', '原因见详情。'],

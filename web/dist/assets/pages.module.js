@@ -1,1 +1,0 @@
-var e={quiet:`_quiet_186th_2`,rows:`_rows_186th_7`,main:`_main_186th_29`,state:`_state_186th_53`,size:`_size_186th_56`,note:`_note_186th_64`,group:`_group_186th_70`,setting:`_setting_186th_77`,tableBox:`_tableBox_186th_103`,table:`_table_186th_103`,make:`_make_186th_132`,made:`_made_186th_138`,check:`_check_186th_153`};export{e as t};
