@@ -140,7 +140,7 @@ func TestWhatIsTypedComesBackAtOnce(t *testing.T) {
 		for _, key := range "ghp_1" { // the person types it
 			write(string(key))
 		}
-		write("ghp_")         // nobody typed it again
+		write("ghp_")          // nobody typed it again
 		write("\r\n" + secret) // a program writes it
 		write("\r\n")
 		all, typed := hub.MaskedAtTerminal(t.Context(), redact.Kinds{Secrets: true}, func(ctx context.Context, _ int64) iter.Seq2[process.Event, error] {
