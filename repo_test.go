@@ -39,6 +39,7 @@ var layers = [][]string{
 	{"session", "advice", "display"},
 	{"loop", "template", "ondisk"},
 	{"transcript", "notebook"},
+	{"hub/record"},
 	{"hub", "eval"},
 	{"ports", "builder", "compat/daytona/toolbox"},
 	{"store", "api", "compat/*", "webpage", "hub/hubtest"},
@@ -135,6 +136,7 @@ func TestWhatIsNotKnownByName(t *testing.T) {
 var edges = map[string][]string{
 	"kernel":                 {"deps"},
 	"hub":                    {"wire"}, // what is said between host and guest is for those who talk to guests
+	"hub/*":                  {"wire"},
 	"api":                    {"wire"},
 	"compat/*":               {"wire"},
 	"compat/daytona/toolbox": {"wire"},

@@ -179,7 +179,7 @@ func (h *Hub) RunTurn(ctx context.Context, who auth.Principal, n NewTurn, hear f
 	if err := mayStart(who, n); err != nil {
 		return Turn{}, err
 	}
-	n.heard = true
+	n.Heard = true
 	p, err := h.plan(ctx, who, n)
 	if err != nil {
 		return Turn{}, err

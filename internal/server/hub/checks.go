@@ -16,6 +16,7 @@ import (
 	"cove/internal/http/bodybudget"
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // Code is checked in sessions of their own, which are deleted afterwards: what is installed for a check, and what the code does, stays out of those of users. Each
@@ -138,7 +139,7 @@ func (h *Hub) check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 		case <-work.Done():
 		}
 	}()
-	checker := &advice.Checker{Session: session, Timeout: tighter(n.Timeout, h.o.Limits.Execution)}
+	checker := &advice.Checker{Session: session, Timeout: record.Tighter(n.Timeout, h.o.Limits.Execution)}
 	return n.do(work, checker, src, against)
 }
 
@@ -235,7 +236,7 @@ var _ advice.Session = (*checkSession)(nil)
 func (h *Hub) openCheck(ctx context.Context, who auth.Principal, what, origin string) (*checkSession, error) {
 	who.Scopes = nil // a caller with the right to a check may make what the check needs
 	n := NewSession{Name: what, Life: checkLife}
-	if len(n.Name) > longestName {
+	if len(n.Name) > record.LongestName {
 		n.Name = "check"
 	}
 	var row Session

@@ -3,13 +3,10 @@ package hub
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"cove/internal/core/ident"
-	"cove/internal/core/problem"
 	"cove/internal/llm/model"
 	"cove/internal/server/auth"
 )
@@ -32,7 +29,7 @@ func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewC
 	c.Used = c.Created
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		err = c.check()
+		err = c.Check()
 	}
 	if err == nil && n.Session != "" {
 		_, err = h.row(ctx, who, n.Session)
@@ -45,48 +42,6 @@ func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewC
 		return Conversation{}, err
 	}
 	return c, nil
-}
-
-// check returns the problem of a conversation's record that is not valid, or nil.
-func (c Conversation) check() error {
-	invalid := func(message string) error { return problem.New(problem.ConversationInvalid, message) }
-	switch {
-	case len(c.Title) > longestName:
-		return invalid("the title is longer than 200 bytes")
-	case len(c.Source) > longestName:
-		return invalid("the source is longer than 200 bytes")
-	case c.Approval != ApprovalNever && c.Approval != ApprovalAlways:
-		return invalid("the approval is neither never nor always")
-	}
-	if fault := metadataFault(c.Metadata); fault != "" {
-		return invalid(fault)
-	}
-	return nil
-}
-
-// surfaceOwn says whether a name in metadata is of what a surface keeps for itself.
-func surfaceOwn(name string) bool {
-	return slices.ContainsFunc([]string{"openai.", "daytona.", "e2b.", "jupyter.", "sandboxai."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-}
-
-// metadataFault says why metadata is not valid, or "". Entries that a surface keeps for itself are not counted among the user's, and may be longer; the
-// surface bounds them.
-func metadataFault(all map[string]string) string {
-	users := 0
-	for k, v := range all {
-		longest := longestSurface
-		if !surfaceOwn(k) {
-			longest = longestMetadata
-			users++
-		}
-		if utf8.RuneCountInString(k) > longestKey || utf8.RuneCountInString(v) > longest {
-			return "a name in the metadata has more than 64 characters, or a value more than 512"
-		}
-	}
-	if users > mostMetadata || len(all) > mostMetadata+mostSurface {
-		return "there are more than 16 entries of metadata"
-	}
-	return ""
 }
 
 // Conversation returns a conversation. Needs auth.ConversationsRead.
@@ -102,7 +57,7 @@ func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f Conversat
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return Listing[Conversation]{}, err
 	}
-	p, err := p.orDefault()
+	p, err := p.OrDefault()
 	if err != nil {
 		return Listing[Conversation]{}, err
 	}
@@ -144,7 +99,7 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 				}
 				row.Metadata = edited
 			}
-			return row.check()
+			return row.Check()
 		})
 	}
 	h.audit(ctx, who, "conversation.change", id, "", err)

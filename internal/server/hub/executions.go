@@ -247,22 +247,11 @@ func (h *Hub) Executions(ctx context.Context, who auth.Principal, f ExecutionFil
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return Listing[Execution]{}, err
 	}
-	p, err := p.orDefault()
+	p, err := p.OrDefault()
 	if err != nil {
 		return Listing[Execution]{}, err
 	}
 	return h.o.Store.Executions(ctx, who.Project, f, p)
-}
-
-// orDefault returns the page as stores take it.
-func (p Page) orDefault() (Page, error) {
-	if p.Limit == 0 {
-		p.Limit = 20
-	}
-	if p.Limit < 1 || p.Limit > 100 {
-		return p, problem.New(problem.PageLimit, "a page has 1 to 100 entries")
-	}
-	return p, nil
 }
 
 // errStopped is the cause with which a request stops an execution.

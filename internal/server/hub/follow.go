@@ -32,7 +32,7 @@ func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after i
 		return nil, err
 	}
 	events := h.streams.Follow(ctx, h.executionEvents(e), after)
-	if e.inTurn() {
+	if e.IsStep() {
 		events = outputs(events)
 	}
 	return events, bodybudget.Recall(ctx, stream.PageSize)
@@ -82,15 +82,12 @@ func (h *Hub) toFollow(ctx context.Context, project, execution string) (Executio
 	return h.o.Store.Execution(ctx, project, execution)
 }
 
-// inTurn says whether the events of an execution are in the stream of its turn alone.
-func (e Execution) inTurn() bool { return e.Turn != "" && !e.Detached }
-
 // executionEvents says where the events of an execution are: those of a turn's step are in the turn's stream.
 func (h *Hub) executionEvents(e Execution) stream.Source {
 	switch {
-	case e.inTurn() && e.Owner == h.me():
+	case e.IsStep() && e.Owner == h.me():
 		return stream.Source{Stream: e.Turn, Part: e.ID}
-	case e.inTurn():
+	case e.IsStep():
 		return stream.Source{Stream: e.Turn, Part: e.ID, Ended: h.turnEnded(e.Project, e.Turn)}
 	case e.Owner == h.me(), e.State.Final():
 		return stream.Source{Stream: e.ID}

@@ -10,6 +10,7 @@ import (
 	"cove/internal/core/ident"
 	"cove/internal/core/problem"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // A fork of a conversation has copies of a branch's turns, with their steps and events, and a fork of the session: the two share nothing, and either can be deleted.
@@ -33,21 +34,6 @@ type NewFork struct {
 	Turn  string // the last one that the fork has too; "": the conversation's last
 	Title string // "": the origin's
 	State ForkState
-}
-
-// TurnCopy is a turn of a fork, and the turn whose steps and events it gets.
-type TurnCopy struct {
-	Turn
-	Of string
-}
-
-// ForkStore is what forking conversations needs.
-type ForkStore interface {
-	// Following returns the turns that go on from one, the oldest first, with ID, Session and Created alone.
-	Following(ctx context.Context, project, turn string) ([]Turn, error)
-	// AddFork writes a conversation with copies of turns, and of what those have: executions, events, and words that the search finds. Problems: turn_not_found when one of
-	// them is not there any more, conversation_too_large when their events have more than most bytes.
-	AddFork(ctx context.Context, c Conversation, turns []TurnCopy, most int64) error
 }
 
 // ForkConversation makes a conversation that goes on from a turn of another one. Needs auth.ConversationsWrite and auth.ConversationsRead, and auth.SessionsWrite where a session is
@@ -77,8 +63,8 @@ func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id strin
 		Created: now, Used: now, Turns: len(branch), Source: origin.Source, Approval: origin.Approval,
 		Origin: &ConversationOrigin{Conversation: origin.ID, Turn: last.ID},
 	}
-	maps.DeleteFunc(fork.Metadata, func(name, _ string) bool { return surfaceOwn(name) })
-	if err := fork.check(); err != nil {
+	maps.DeleteFunc(fork.Metadata, func(name, _ string) bool { return record.SurfaceOwn(name) })
+	if err := fork.Check(); err != nil {
 		return Conversation{}, err
 	}
 	var session Session

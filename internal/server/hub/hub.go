@@ -238,29 +238,9 @@ type Hub struct {
 	capacity   int // sessions in memory
 }
 
-// Page says which part of a list is wanted: Limit entries (1 to 100; 0 means 20) after the cursor that the last page gave.
-type Page struct {
-	After string
-	Limit int
-	// Oldest lists the oldest first.
-	Oldest bool
-}
-
-// Listing is one page. Next is the cursor of the next one, "" at the end.
-type Listing[T any] struct {
-	Items []T
-	Next  string
-}
-
-// Event is what an execution emits.
-type Event = kernel.Event
-
-// TurnEvent is what a turn emits.
-type TurnEvent = loop.Event
-
 // New returns a hub; nothing is touched until Recover. Limits that are not valid are a problem with code config_invalid.
 func New(o Options) (*Hub, error) {
-	if err := errors.Join(o.Limits.check(), o.Turns.Check()); err != nil {
+	if err := errors.Join(o.Limits.Check(), o.Turns.Check()); err != nil {
 		return nil, err
 	}
 	if o.Now == nil {

@@ -403,7 +403,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if row.Image != nil {
 		base.Environment = image.Key(base.Environment, row.Image.Digest)
 	}
-	base.Limits.System, base.Volumes = row.System, row.volumesOf()
+	base.Limits.System, base.Volumes = row.System, row.VolumesOf()
 	options := ondisk.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: h.o.Command, Served: true, Swept: true, Existing: !s.created, Parked: h.parkedIn(s.id),
 		Depth: h.o.Limits.Points, Room: h.o.Limits.PointRoom}
 	name, err := h.o.Sessions.Open(ctx, s.id, options)

@@ -11,37 +11,8 @@ import (
 	"cove/internal/server/auth"
 )
 
-// TurnMarks are what people did after a turn that changes how it is to be read.
-type TurnMarks struct {
-	Undone *Undone `json:"undone,omitempty"`
-	Reruns []Rerun `json:"reruns,omitempty"` // of its steps, in their order
-}
-
-// Undone says of a turn that what follows it goes on with the variables and files from before an earlier one, or from before itself.
-type Undone struct {
-	From    string    `json:"from"`    // the turn from before which they are
-	Session string    `json:"session"` // that has them
-	At      time.Time `json:"at"`
-}
-
-// Rerun is a step that a person ran again, with other code or as it was, which the answer does not know of.
-type Rerun struct {
-	Step      int       `json:"step"`
-	Execution string    `json:"execution"`
-	Session   string    `json:"session,omitempty"` // in which it ran; "": noted by a version that did not keep it
-	At        time.Time `json:"at"`
-}
-
 // mostReruns bounds the steps of a turn that can have been run again.
 const mostReruns = 1000
-
-// UndoneTo returns what follows a turn goes on with, or nil.
-func (t Turn) UndoneTo() *Undone {
-	if t.Marks == nil {
-		return nil
-	}
-	return t.Marks.Undone
-}
 
 // Outdated says of each turn of a branch, the oldest first, whether a step of it ran again after its answer was written, wherever that was, or one of an earlier turn in its session.
 func Outdated(branch []Turn) []bool {

@@ -14,52 +14,6 @@ import (
 	"cove/internal/server/auth"
 )
 
-// Network says where the programs of a session may connect to, as rules of package egress. Without any that allow, they reach nothing.
-type Network struct {
-	Allow []string `json:"allow,omitempty"`
-	Deny  []string `json:"deny,omitempty"`
-	// Credentials are added to requests on the host. In a record they are without their values.
-	Credentials []egress.Credential `json:"credentials,omitempty"`
-}
-
-// Secrets are what the host adds to what a session sends. They leave the store for that alone; no backup has them.
-type Secrets struct {
-	Credentials []egress.Credential `json:"credentials"`
-	Authority   []byte              `json:"authority"` // of package egress, with its key
-}
-
-// keepSecrets puts the credentials of a network into the record where they are secrets, with an authority for their hosts.
-func (s *Session) keepSecrets(n *Network) error {
-	s.Network, s.Secrets = n, nil
-	if n == nil || len(n.Credentials) == 0 {
-		return nil
-	}
-	authority, err := egress.NewAuthority(n.Credentials)
-	if err != nil {
-		return err
-	}
-	text, err := authority.Marshal()
-	if err != nil {
-		return err
-	}
-	s.Secrets = &Secrets{Credentials: n.Credentials, Authority: text}
-	shown := *n
-	shown.Credentials = nil
-	for _, c := range n.Credentials {
-		shown.Credentials = append(shown.Credentials, egress.Credential{Host: c.Host, Header: c.Header, Name: c.Name})
-	}
-	s.Network = &shown
-	return nil
-}
-
-// NetworkLimits are what the operator says of all sessions.
-type NetworkLimits struct {
-	Rules egress.Rules // where sessions may connect to at most; without any that allow, no session has a network
-	Bytes int64        // what a session sends and receives together while it is in memory; 0: no limit
-	Pace  int64        // what it sends and receives in a second, in bytes; 0: no limit
-	Audit bool         // each connection, and each destination that was refused, is a row of the audit log
-}
-
 // MostConnections is how many of the connections of a session are remembered.
 const MostConnections = 200
 

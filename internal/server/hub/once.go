@@ -14,15 +14,6 @@ const (
 	longestWord = 255
 )
 
-// Rememberer keeps idempotency keys.
-type Rememberer interface {
-	// Remember records until a time that word (of a project, and made for one kind of request) stands for the thing id. When the word already stands for
-	// something, that is returned and nothing is changed.
-	Remember(ctx context.Context, project, word, request, id string, until time.Time) (thatPrint, thatID string, err error)
-	// Remembered returns what word stands for, "" for nothing.
-	Remembered(ctx context.Context, project, word string) (request, id string, err error)
-}
-
 // promise is what a word will stand for when the first request with it has ended. It is removed when the store has the answer.
 type promise struct {
 	request string // a hash of what was asked

@@ -24,60 +24,6 @@ const (
 // mostQuestions is how many may wait.
 var mostQuestions = QuestionBounds{Conversation: 50, Key: 200, Project: 1000, Room: questionRoom}
 
-// Question is what a model is to be asked in a conversation when the turns before it have ended. It waits in the conversation's queue, and is either there or a turn.
-type Question struct {
-	ID           string // ident.Question
-	Project      string
-	User         string // who put it, or changed it last, and whose rights it is asked with
-	Key          string
-	Scopes       []auth.Action // what that caller was limited to
-	Conversation string
-	Place        int64 // in the queue, the first one lowest
-	Turn         NewTurn
-	Files        []TurnFile // that it brings, as they were called when it was put
-	Size         int64      // of Turn as it is kept, in bytes
-	Created      time.Time
-	Changed      time.Time // another one with each change of what is asked
-	Held         *Held     // why it could not be asked when it was its turn; nil: that was not tried
-	Again        time.Time // when that is tried again by itself; zero: never
-}
-
-// Held says why a question stays in the queue.
-type Held struct {
-	Kind    problem.Kind `json:"kind"`
-	Code    string       `json:"code"`
-	Message string       `json:"message"`
-	Hint    string       `json:"hint,omitempty"`
-	Since   time.Time    `json:"since"`
-}
-
-// QuestionBounds are how many questions may wait.
-type QuestionBounds struct {
-	Conversation, Key, Project int
-	Room                       int64 // bytes, of a project
-}
-
-// QuestionStore keeps the queues of conversations. Not found: question_not_found. What changes a queue touches its conversation.
-type QuestionStore interface {
-	// AddQuestion writes a question after the others of its conversation. Problems: too_many_questions, conversation_not_found.
-	AddQuestion(ctx context.Context, q Question, most QuestionBounds) error
-	// Questions returns a conversation's queue, the first one first.
-	Questions(ctx context.Context, project, conversation string) ([]Question, error)
-	UpdateQuestion(ctx context.Context, project, conversation, id string, change func(*Question) error) (Question, error)
-	DeleteQuestion(ctx context.Context, project, conversation, id string) error
-	// DueQuestions returns of each queue that could go on the first question, with ID, Project and Conversation alone: of those without an unfinished turn where that question
-	// is not held, or is to be tried again by now.
-	DueQuestions(ctx context.Context, now time.Time) ([]Question, error)
-	// UndoTurn removes a turn that did not begin and puts the question that it was back in its place, together; where there is no such turn it does nothing.
-	UndoTurn(ctx context.Context, t Turn, q Question) error
-}
-
-// Taken is a question as a turn takes it out of the queue.
-type Taken struct {
-	ID      string
-	Changed time.Time
-}
-
 // QuestionChange says what to change; nil fields stay.
 type QuestionChange struct {
 	Prompt *string
@@ -92,7 +38,7 @@ func (h *Hub) PutQuestion(ctx context.Context, who auth.Principal, n NewTurn) (Q
 	id, again, err := "", false, mayStart(who, n)
 	if err == nil {
 		var request string
-		if request, err = n.print(); err == nil {
+		if request, err = n.Fingerprint(); err == nil {
 			id, again, err = h.once(ctx, who, "question.create", n.Once, request, func() (string, error) {
 				if q, err = h.newQuestion(ctx, who, n); err == nil {
 					err = h.addQuestion(ctx, q)

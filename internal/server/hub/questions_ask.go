@@ -103,7 +103,7 @@ func (o *oneEach) leave(conversation string) (again bool) {
 // askQuestion begins the turn of a question as who put it, with the rights of now.
 func (h *Hub) askQuestion(ctx context.Context, q Question) error {
 	n := q.Turn
-	n.Conversation, n.queued = q.Conversation, &q
+	n.Conversation, n.Queued = q.Conversation, &q
 	n.Foreign, n.Format = nil, model.Format{} // which JSON calls null where there are none
 	who, err := h.o.Asker(ctx, q.Project, q.User, q.Key)
 	if err != nil {

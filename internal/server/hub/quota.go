@@ -12,6 +12,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/llm/model"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 	"cove/internal/server/stream"
 	"cove/internal/sessions/pool"
 )
@@ -101,7 +102,7 @@ func (h *Hub) mayStore(ctx context.Context, project, key string, more int64) err
 	if err != nil {
 		return err
 	}
-	limit := tighter(limits.key.Disk, limits.project.Disk)
+	limit := record.Tighter(limits.key.Disk, limits.project.Disk)
 	if limit == 0 {
 		return nil
 	}

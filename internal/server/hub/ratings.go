@@ -4,20 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"cove/internal/core/problem"
 	"cove/internal/server/auth"
 )
-
-// Rating is what a person says of an answer.
-type Rating struct {
-	Good   bool      `json:"good"`
-	Reason string    `json:"reason,omitempty"`
-	User   string    `json:"user"`
-	At     time.Time `json:"at"`
-}
 
 // longestRating bounds the reason of a rating, in characters.
 const longestRating = 2000

@@ -72,7 +72,7 @@ func (h *Hub) recoverExecutions(ctx context.Context) error {
 
 func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (first bool, err error) {
 	var last []stream.Event
-	if !e.inTurn() {
+	if !e.IsStep() {
 		if last, err = h.streams.Ending(ctx, e.ID, stream.Event{Origin: stream.Origin{Part: e.ID}, Body: body}); err != nil {
 			return false, err
 		}

@@ -8,41 +8,9 @@ import (
 	"strings"
 
 	"cove/internal/code/redact"
-	"cove/internal/core/problem"
 	"cove/internal/machine/workspace"
 	"cove/internal/python/kernel"
 )
-
-// The kinds of things that are taken out of what code emits; see redact.Kinds.
-const (
-	redactSecrets = "secrets"
-	redactGuesses = "guesses"
-	redactCards   = "cards"
-	redactPeople  = "people"
-	redactEmails  = "emails"
-	redactOff     = "off" // nothing
-)
-
-// Redaction says what is taken out of what code emits before anybody sees it, the model too, and before it is stored.
-type Redaction struct {
-	Kinds []string `json:"kinds"` // secrets, guesses, cards, people, emails; none or off: nothing is
-}
-
-// Check returns what is wrong with a redaction, as a problem with code redaction_invalid.
-func (r Redaction) Check() error {
-	all := []string{redactSecrets, redactGuesses, redactCards, redactPeople, redactEmails, redactOff}
-	for _, kind := range r.Kinds {
-		if !slices.Contains(all, kind) {
-			return problem.New(problem.RedactionInvalid, "there is no kind "+kind+" of things to be redacted").WithHint("the kinds are " + strings.Join(all, ", "))
-		}
-	}
-	return nil
-}
-
-func (r Redaction) kinds() redact.Kinds {
-	has := func(kind string) bool { return slices.Contains(r.Kinds, kind) }
-	return redact.Kinds{Secrets: has(redactSecrets), Guesses: has(redactGuesses), Cards: has(redactCards), People: has(redactPeople), Emails: has(redactEmails)}
-}
 
 // redaction is what holds for a project and a key: the project's own in the place of the server's, and the key's besides. When that cannot be read, everything is taken out.
 func (h *Hub) redaction(ctx context.Context, project, key string) redact.Kinds {
@@ -58,7 +26,7 @@ func (h *Hub) redaction(ctx context.Context, project, key string) redact.Kinds {
 	if of := limits.key.Redact; of != nil {
 		r.Kinds = slices.Concat(r.Kinds, of.Kinds)
 	}
-	return r.kinds()
+	return r.KindSet()
 }
 
 // redactionIn is redaction for what a session says: the credentials that the host adds to its requests are taken out in any case.

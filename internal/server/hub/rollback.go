@@ -87,11 +87,6 @@ func filePath(body []byte, ofTurn bool) (string, bool) {
 	return f.Path, ok && err == nil
 }
 
-// event returns the rollback as an execution's event.
-func (r Rollback) event() kernel.Rollback {
-	return kernel.Rollback{At: r.At, To: r.To, Reason: r.Reason, Executions: r.Executions, More: r.More, Files: r.Files}
-}
-
 // noteSandboxLoss records that a session in memory has lost its sandbox and goes on from its saved state, if anything was lost by that.
 func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 	h.loseParked(session, lostWaiting(reason))

@@ -14,6 +14,7 @@ import (
 	"cove/internal/core/telemetry"
 	"cove/internal/python/kernel"
 	"cove/internal/server/audit"
+	"cove/internal/server/hub/record"
 	"cove/internal/server/ownership"
 	"cove/internal/server/stream"
 )
@@ -232,7 +233,7 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 			r = h.takeRollback(ctx, t.project, t.session)
 		}
 		if r != nil {
-			_ = emit(t.ctx, r.event()) // the code runs even if this fails
+			_ = emit(t.ctx, r.Event()) // the code runs even if this fails
 		}
 		spent := h.metered(t)
 		emit, ended := h.redacting(t, emit)
@@ -295,9 +296,9 @@ type emitter func(ctx context.Context, event Event) error
 // execute runs the code and emits all but the Done. told says that the execution has told of a lost sandbox: where the next one was lost too before the code ran in it, as one that was kept ready, nothing more is lost.
 func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter, told bool) (done kernel.Done, err error) {
 	req.Kernel, req.OutputLimit = t.kernel, h.o.Limits.Output
-	req.Timeout = tighter(req.Timeout, h.o.Limits.Execution)
+	req.Timeout = record.Tighter(req.Timeout, h.o.Limits.Execution)
 	began := time.Now()
-	running, over := timed(t.ctx, req.Longest())
+	running, over := record.WithLimit(t.ctx, req.Longest())
 	defer over()
 	deaf, ended, heard := false, false, false
 	for event, failed := range h.codeEvents(t, req) {
@@ -322,7 +323,7 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter, told b
 			if r == nil || told {
 				continue // the session had no unsaved changes
 			}
-			event = r.event()
+			event = r.Event()
 		}
 		if deaf {
 			continue

@@ -3,64 +3,12 @@ package hub
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"cove/internal/code/screen"
 	"cove/internal/core/problem"
 	"cove/internal/llm/loop"
+	"cove/internal/server/hub/record"
 )
-
-// CodePolicy says what becomes of code that calls for a second look; see package caution.
-type CodePolicy string
-
-// The policies, the least strict first.
-const (
-	CodeOff    CodePolicy = "off"    // nobody looks
-	CodeNote   CodePolicy = "note"   // the findings are recorded with the execution
-	CodeAsk    CodePolicy = "ask"    // it waits for a user's word: a turn as with ApprovalAlways, an execution until it is asked for with NewExecution.Approved
-	CodeRefuse CodePolicy = "refuse" // it does not run
-)
-
-func policies() []CodePolicy { return []CodePolicy{CodeOff, CodeNote, CodeAsk, CodeRefuse} }
-
-// CodeRules say what becomes of code before it runs. Its zero value looks at nothing.
-type CodeRules struct {
-	Policy CodePolicy `json:"policy"`
-	// Rules are those of package screen that CodeAsk and CodeRefuse are about besides the serious ones.
-	Rules []string `json:"rules,omitempty"`
-}
-
-// Check returns what is wrong with the rules, as a problem with code code_rules_invalid.
-func (r CodeRules) Check() error {
-	if r.Policy != "" && !slices.Contains(policies(), r.Policy) {
-		return problem.New(problem.CodeRulesInvalid, "there is no policy "+string(r.Policy)+" for code").WithHint("the policies are off, note, ask and refuse")
-	}
-	for _, rule := range r.Rules {
-		if !screen.Known(rule) {
-			p := problem.New(problem.CodeRulesInvalid, "there is no rule "+rule+" for code")
-			names := ""
-			for _, r := range screen.Rules() {
-				names += ", " + r.Name
-			}
-			return p.WithHint("the rules are " + names[2:])
-		}
-	}
-	return nil
-}
-
-// matters says whether the policy is about one of the findings.
-func (r CodeRules) matters(found []screen.Finding) bool {
-	return slices.ContainsFunc(found, func(f screen.Finding) bool { return screen.Serious(f.Rule) || slices.Contains(r.Rules, f.Rule) })
-}
-
-// strictest is what holds where both do.
-func strictest(a, b CodeRules) CodeRules {
-	out := CodeRules{Policy: a.Policy, Rules: slices.Concat(a.Rules, b.Rules)}
-	if slices.Index(policies(), cmp.Or(b.Policy, CodeOff)) > slices.Index(policies(), cmp.Or(a.Policy, CodeOff)) {
-		out.Policy = b.Policy
-	}
-	return out
-}
 
 // codeRules are what holds for code of a project and a key: the project's own in the place of the server's, and the key's besides.
 func (h *Hub) codeRules(ctx context.Context, project, key string) (CodeRules, error) {
@@ -73,7 +21,7 @@ func (h *Hub) codeRules(ctx context.Context, project, key string) (CodeRules, er
 		rules = *of
 	}
 	if of := limits.key.Code; of != nil {
-		rules = strictest(rules, *of)
+		rules = record.StrictestRules(rules, *of)
 	}
 	return rules, nil
 }
@@ -86,7 +34,7 @@ func (h *Hub) screen(ctx context.Context, e *Execution, approved bool) error {
 		return err
 	}
 	e.Cautions = screen.Look(e.Code)
-	if e.Turn != "" || !rules.matters(e.Cautions) {
+	if e.Turn != "" || !rules.Concern(e.Cautions) {
 		return nil
 	}
 	switch {
@@ -113,7 +61,7 @@ func (h *Hub) screenTurn(ctx context.Context, p *plan) func(code string) loop.Sc
 			return out
 		}
 		found := screen.Look(code)
-		if !rules.matters(found) {
+		if !rules.Concern(found) {
 			return out
 		}
 		why := screen.Describe(found)

@@ -9,6 +9,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/core/telemetry"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // ForkSession makes a session that goes on from the present state of id, or from one of its points, with its variables and files. It waits for running code. Needs auth.SessionsWrite.
@@ -41,7 +42,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		return Session{}, h.unsavable()
 	}
 	if n.Packages != "" && n.Packages != source.Packages {
-		return Session{}, invalidSession("a fork has the packages of the session that it is made from")
+		return Session{}, record.InvalidSession("a fork has the packages of the session that it is made from")
 	}
 	if n.Image != "" && (source.Image == nil || n.Image != source.Image.Reference) {
 		return Session{}, problem.New(problem.SessionImage, "a fork has the system of the session that it is made from, and no other image").WithHint("leave image out, or make a new session")
@@ -62,12 +63,12 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	row := h.newRow(who, n)
 	row.State, row.Executions, row.Owner, row.System, row.Volumes, row.Image = SessionPaused, source.Executions, "", source.System, source.Volumes, source.Image
 	row.Origin = &SessionOrigin{Session: id, Undo: n.undo}
-	err = row.check(h.o.Base.Packages)
+	err = row.Check(h.o.Base.Packages)
 	if row.Network == source.Network {
 		row.Secrets = source.Secrets
 	} else if err == nil {
 		if err = h.networkFor(ctx, who, row.Network); err == nil {
-			err = row.keepSecrets(row.Network)
+			err = row.KeepSecrets(row.Network)
 		}
 	}
 	if err == nil && row.CPUs != source.CPUs {

@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"maps"
 	"runtime"
-	"slices"
 	"time"
 
 	"cove/internal/core/ident"
 	"cove/internal/core/problem"
 	"cove/internal/machine/sandbox"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 	"cove/internal/sessions/ondisk"
 )
 
@@ -45,10 +45,10 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	row := h.newRow(who, n)
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(ctx, who, row.Network), h.rootFor(row))
+		err = errors.Join(row.Check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(ctx, who, row.Network), h.rootFor(row))
 	}
 	if err == nil {
-		err = row.keepSecrets(n.Network)
+		err = row.KeepSecrets(n.Network)
 	}
 	if err == nil {
 		row.Volumes, err = h.mountsFor(ctx, who, row, n.Volumes)
@@ -60,7 +60,7 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	if err == nil && n.Image != "" {
 		detail = "image " + n.Image
 		if row.Image, err = h.imageFor(ctx, who, n.Image); err == nil {
-			row.begin(h.now())
+			row.BeginAt(h.now())
 		}
 	}
 	if err == nil {
@@ -102,14 +102,6 @@ func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
 		row.Expires = now.Add(n.Life)
 	}
 	return row
-}
-
-// begin has a session's time begin then, which has waited for its image.
-func (s *Session) begin(at time.Time) {
-	if !s.Expires.IsZero() {
-		s.Expires = s.Expires.Add(at.Sub(s.Created))
-	}
-	s.Created, s.Used = at, at
 }
 
 func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session, files []string) error {
@@ -159,18 +151,6 @@ func (h *Hub) unmake(ctx context.Context, row Session) {
 	}
 }
 
-// Bounds of the texts that clients give a session.
-const (
-	longestName     = 200
-	longestKey      = 64  // characters, of metadata
-	longestMetadata = 512 // characters
-	longestSurface  = 1 << 20
-	mostMetadata    = 16
-	mostSurface     = 4 // entries that a surface keeps for itself
-	leastMemory     = 64 << 20
-	mostMemory      = 1 << 40
-)
-
 // rootFor returns a problem when a session asks for a root that no session of this server has.
 func (h *Hub) rootFor(s Session) error {
 	if s.System > 0 && h.o.System == 0 {
@@ -197,34 +177,6 @@ func (h *Hub) memoryFor(s Session) error {
 		}
 		return problem.New(problem.SessionMemory, fmt.Sprintf("%d MiB are more than the %d MiB of memory that a session of this server may have%s", s.Memory>>20, most>>20, has)).
 			WithHint("ask for less; the operator can raise limits.session_memory")
-	}
-	return nil
-}
-
-func invalidSession(message string) error {
-	return problem.New(problem.SessionInvalid, message)
-}
-
-const briefIdle = "the time until a session is paused is less than a second"
-
-// check returns the problem of a session's record that is not valid, or nil. own is the server's set of packages.
-func (s Session) check(own string) error {
-	switch {
-	case len(s.Name) > longestName:
-		return invalidSession("the name is longer than 200 bytes")
-	case s.Memory < leastMemory || s.Memory > mostMemory:
-		return invalidSession("the memory is not between 64 MiB and 1 TiB")
-	case !(s.CPUs >= sandbox.LeastCPUs):
-		return invalidSession(fmt.Sprintf("a session has at least %v CPUs", sandbox.LeastCPUs))
-	case s.Idle != 0 && s.Idle < time.Second:
-		return invalidSession(briefIdle)
-	case !s.Expires.IsZero() && !s.Expires.After(s.Created):
-		return invalidSession("the session's life must be longer than 0")
-	case !slices.Contains([]string{own, "standard", "standard-2024", "minimal"}, s.Packages):
-		return invalidSession("the set of packages is standard, standard-2024 or minimal")
-	}
-	if fault := metadataFault(s.Metadata); fault != "" {
-		return invalidSession(fault)
 	}
 	return nil
 }
@@ -270,7 +222,7 @@ func (h *Hub) Sessions(ctx context.Context, who auth.Principal, f SessionFilter,
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return Listing[Session]{}, err
 	}
-	p, err := p.orDefault()
+	p, err := p.OrDefault()
 	if err != nil {
 		return Listing[Session]{}, err
 	}
@@ -332,23 +284,23 @@ func (c SessionChange) apply(s *Session, now time.Time, own string) error {
 		s.Origin.Undo = false
 	}
 	if c.Network != nil {
-		if err := s.keepSecrets(c.Network); err != nil {
+		if err := s.KeepSecrets(c.Network); err != nil {
 			return err
 		}
 	}
 	if c.Idle != nil {
 		if *c.Idle <= 0 {
-			return invalidSession(briefIdle)
+			return record.InvalidSession(record.BriefIdle)
 		}
 		s.Idle = *c.Idle
 	}
 	if c.Life != nil {
 		if *c.Life <= 0 {
-			return invalidSession("the session's life must be longer than 0; to end the session, delete it")
+			return record.InvalidSession("the session's life must be longer than 0; to end the session, delete it")
 		}
 		s.Expires = now.Add(*c.Life)
 	}
-	return s.check(own)
+	return s.Check(own)
 }
 
 // PauseSession saves a session and frees its memory. It waits for running code. Needs auth.SessionsWrite.

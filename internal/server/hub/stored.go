@@ -25,7 +25,7 @@ func (h *Hub) ForkStored(ctx context.Context, who auth.Principal, name string, n
 		return Session{}, err
 	}
 	row.State, row.Owner, row.Packages, row.System, row.Saved, row.Executions = SessionPaused, "", info.Packages, info.Limits.System, info.Head.Saved, info.Head.Executions
-	if err = row.check(h.o.Base.Packages); err == nil {
+	if err = row.Check(h.o.Base.Packages); err == nil {
 		err = h.rootFor(row)
 	}
 	if err == nil {

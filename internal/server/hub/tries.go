@@ -15,91 +15,12 @@ import (
 	"cove/internal/llm/loop"
 	"cove/internal/llm/model"
 	"cove/internal/python/kernel"
-	"cove/internal/server/auth"
 	"cove/internal/server/transcript"
 )
 
 // A question can be answered in several tries at once. Each is a turn of its own in a fork of the session, so that all begin with the same variables and files and none disturbs another. When it is
 // clear which is right, the turn that asked has the events and the answer of that one, and its session goes on from the state of that one's fork. The others stay as versions of the turn, without
 // their forks. The session itself is not touched before, so that a server that dies in the middle can ask again, with the tries that had ended.
-
-// MostTries bounds the tries of a question.
-const MostTries = 10
-
-// Tries say how a question is answered several times.
-type Tries struct {
-	Number int      `json:"number"`
-	Models []string `json:"models,omitempty"` // who answers, the first one again after the last; none: the turn's model
-	// Check is code that runs in the session of a try when it has answered, with the answer's words as the variable answer. A try is right for which it runs without an error and ends with a value that is not
-	// false; "": what most tries answer is right.
-	Check string `json:"check,omitempty"`
-	// Again is the turn that asked before, in a server that died: its tries count that had ended, and this turn takes its place. Clients do not set it.
-	Again string `json:"again,omitempty"`
-}
-
-// TurnTries is what a turn has to do with tries.
-type TurnTries struct {
-	Of      string `json:"of,omitempty"`      // of a try: the turn that it is a try of
-	Place   int    `json:"place,omitempty"`   // of a try: which it is, from 1
-	Number  int    `json:"number,omitempty"`  // of the turn that asked: how many there are at most
-	Chosen  string `json:"chosen,omitempty"`  // of the turn that asked: the try that it has the answer of
-	Why     Choice `json:"why,omitempty"`     // of the turn that asked: why that one
-	Agree   int    `json:"agree,omitempty"`   // of the turn that asked: how many answered as the chosen one
-	Failed  bool   `json:"failed,omitempty"`  // of the turn that asked: no try passed the check
-	Passed  *bool  `json:"passed,omitempty"`  // of a try: whether the check passed; nil: there was none
-	Saved   bool   `json:"saved,omitempty"`   // of a try: its session is on the disk as the try has left it
-	Request *Asked `json:"request,omitempty"` // of a turn that asked and has not ended: what it asked
-}
-
-// IsTry says whether a turn is one of several tries of another one.
-func (t Turn) IsTry() bool { return t.Tries != nil && t.Tries.Of != "" }
-
-// Asked is what a turn with tries asked, for the case that it has to be asked again.
-type Asked struct {
-	Turn   NewTurn       `json:"turn"`
-	Scopes []auth.Action `json:"scopes,omitempty"` // that the caller was limited to
-}
-
-// Choice says why a try was chosen.
-type Choice string
-
-// The choices.
-const (
-	ChosenByCheck Choice = "check"     // it passed the check
-	ChosenByMost  Choice = "agreement" // most answered as it did
-	ChosenByModel Choice = "vote"      // the model said so
-	ChosenFirst   Choice = "first"     // nothing said which is right; it was the first without a failure
-)
-
-// check returns what is wrong with asking for tries.
-func (t *Tries) check(n NewTurn) error {
-	switch {
-	case t == nil:
-		return nil
-	case t.Number < 2 || t.Number > MostTries:
-		return problem.New(problem.TurnInvalid, fmt.Sprintf("a question has 2 to %d tries", MostTries))
-	case len(t.Models) > t.Number:
-		return problem.New(problem.TurnInvalid, "there are more models than tries")
-	case n.NoPython:
-		return problem.New(problem.TurnInvalid, "tries are of code, and the turn has none")
-	case len(n.Tools)+len(n.CodeTools)+len(n.Servers) > 0:
-		return problem.New(problem.TurnInvalid, "a turn with tries has no tools: each try would call them").WithHint("leave the tools out, or ask once")
-	case n.Hidden:
-		return problem.New(problem.TurnInvalid, "a turn with tries is stored")
-	case n.Approval == ApprovalAlways || n.Decide != nil:
-		return errTriesAsk()
-	}
-	for _, m := range n.Input {
-		if slices.ContainsFunc(m.Content, func(c model.Content) bool { _, is := c.(model.ToolResult); return is }) {
-			return problem.New(problem.TurnInvalid, "results are for the turn that waits for them, and are not tried several times").WithHint("send the results alone")
-		}
-	}
-	return nil
-}
-
-func errTriesAsk() error {
-	return problem.New(problem.TurnInvalid, "code that waits for approval is not tried several times").WithHint("ask once, or without approval")
-}
 
 // planTries checks what the tries need before the first one begins, and has the turn remember what it takes to be asked again: without what the session has already, and without secrets.
 func (h *Hub) planTries(ctx context.Context, p *plan, n NewTurn) error {
@@ -359,7 +280,8 @@ func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (lo
 	if err := h.takeState(ctx, p.turn, chosen.turn.Session, from); err != nil {
 		return loop.Answer{}, err
 	}
-	told := []loop.Notice{{Text: p.turn.Tries.told(chosen)}}
+	choice := loop.Notice{Text: reportChoice(*p.turn.Tries, chosen)}
+	told := []loop.Notice{choice}
 	if p.turn.Tries.Failed {
 		told = []loop.Notice{{Text: "No try passed the check."}, told[0]}
 	}

@@ -42,7 +42,7 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 	if t.Waiting != nil {
 		why, t.Waiting = "cove ended while the turn waited for its user's word about code, which did not run", nil
 	}
-	p := t.fail(problem.New(problem.TurnLost, why).WithHint("ask again"))
+	p := t.MarkFailed(problem.New(problem.TurnLost, why).WithHint("ask again"))
 	body, err := transcript.Failure(p)
 	if err != nil {
 		return false, err

@@ -3,7 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"cove/internal/core/telemetry"
 	"cove/internal/llm/loop"
 	"cove/internal/llm/model"
+	"cove/internal/server/hub/record"
 	"cove/internal/server/stream"
 	"cove/internal/server/transcript"
 )
@@ -53,7 +53,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		}
 		body, werr = transcript.TurnEvent(answer)
 	} else {
-		failed = t.fail(h.forClients(p.work, "turn", t.ID, turnProblem(p.work, err)))
+		failed = t.MarkFailed(h.forClients(p.work, "turn", t.ID, turnProblem(p.work, err)))
 		if stopped, ok := errors.AsType[*loop.Stopped](err); ok {
 			t.Messages, t.Usage, t.Steps = stopped.Messages, stopped.Usage, stopped.Steps
 			h.weigh(&t, stopped.Last)
@@ -107,15 +107,6 @@ func (h *Hub) weigh(t *Turn, last model.Usage) {
 	t.Cost, t.Context = about.Cost(t.Usage), Context{Used: last.Total(), Size: about.Context}
 }
 
-// fail gives a turn the final state of one that ended with a problem.
-func (t *Turn) fail(p *problem.Error) *problem.Error {
-	if t.State = TurnFailed; p.Kind == problem.Canceled {
-		t.State = TurnCanceled
-	}
-	t.Problem, _ = json.Marshal(map[string]any{"kind": p.Kind, "code": p.Code, "message": p.Message, "hint": p.Hint})
-	return p
-}
-
 // turnProblem says why a turn failed: the request that stopped the turn gave the cause, and all other errors are its consequence.
 func turnProblem(work context.Context, err error) error {
 	if cause, ok := errors.AsType[*problem.Error](context.Cause(work)); ok {
@@ -145,7 +136,7 @@ func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) er
 func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) error {
 	h.log.ErrorContext(ctx, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
 	t.Answer, t.Messages, t.Calls = "", nil, nil
-	body, err := transcript.Failure(t.fail(problem.New(problem.TurnUnrecorded, "the turn ended, but its end could not be recorded").WithHint("ask again")))
+	body, err := transcript.Failure(t.MarkFailed(problem.New(problem.TurnUnrecorded, "the turn ended, but its end could not be recorded").WithHint("ask again")))
 	if err != nil {
 		return err
 	}
@@ -205,7 +196,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer loop.Answer, err error) {
 	held := &lease{seat: s}
 	err = h.lend(p.work, held, func(ctx context.Context) error {
 		if r := h.takeRollback(ctx, p.turn.Project, p.turn.Session); r != nil {
-			lost := r.event()
+			lost := r.Event()
 			p.spec.Rolledback = lost.String()
 			if p.unheard {
 				p.lost = &lost
@@ -228,7 +219,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	if steps != nil {
 		session = steps
 	}
-	ending, cancel := timed(ctx, h.o.Turns.Time)
+	ending, cancel := record.WithLimit(ctx, h.o.Turns.Time)
 	defer func() { cancel() }()
 	if steps != nil {
 		p.spec.Screen = h.screenTurn(ctx, p)
@@ -244,7 +235,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 			stopped.Err = turnProblem(ctx, stopped.Err)
 			return answer, stopped
 		}
-		l.work.note(event)
+		l.work.NoteEvent(event)
 		room, execution, step := ending, "", 0
 		switch e := event.(type) {
 		case loop.Approval:
@@ -256,7 +247,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 			}
 		case loop.Start:
 			cancel()
-			ending, cancel = timed(ctx, h.o.Turns.Time) // the user may have taken long
+			ending, cancel = record.WithLimit(ctx, h.o.Turns.Time) // the user may have taken long
 			room = ending
 			execution, step = steps.announce(e), e.Step
 			e.Execution = execution

@@ -3,10 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 
 	"cove/internal/core/ident"
 	"cove/internal/core/problem"
@@ -15,6 +11,7 @@ import (
 	"cove/internal/llm/model"
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 	"cove/internal/server/stream"
 )
 
@@ -26,7 +23,7 @@ func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	id, again, err := "", false, mayStart(who, n)
 	if err == nil {
 		var request string
-		if request, err = n.print(); err == nil {
+		if request, err = n.Fingerprint(); err == nil {
 			id, again, err = h.once(ctx, who, "turn.start", n.Once, request, func() (string, error) {
 				t, err = h.startTurn(ctx, who, n)
 				return t.ID, err
@@ -54,20 +51,6 @@ func mayStart(who auth.Principal, n NewTurn) error {
 		}
 	}
 	return nil
-}
-
-// print returns a hash of a request's content, for its idempotency key.
-func (n NewTurn) print() (string, error) {
-	if n.Once == "" {
-		return "", nil
-	}
-	n.Foreign = nil
-	text, err := json.Marshal(n)
-	if err != nil {
-		return "", fmt.Errorf("write down the request of a turn: %w", err)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // mostFiles bounds the files that a turn brings.
@@ -119,8 +102,8 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan, err error) {
-	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide, queued: n.queued, tries: n.Tries}
-	if err := n.Tries.check(n); err != nil {
+	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide, queued: n.Queued, tries: n.Tries}
+	if err := n.Tries.Validate(n); err != nil {
 		return nil, err
 	}
 	if p.resumed, err = h.planResumption(ctx, who, &n); err != nil {
@@ -201,7 +184,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		}
 		p.turn.Parent = parent.ID
 	}
-	if n.queued != nil && (n.Tries == nil || n.Tries.Again == "") {
+	if n.Queued != nil && (n.Tries == nil || n.Tries.Again == "") {
 		if parent.State == TurnWaiting {
 			return ErrTurnRunning() // its results come as the next turn
 		}
@@ -283,8 +266,8 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
 		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(), Files: files,
 	}
-	if n.queued != nil {
-		p.turn.Taken = Taken{ID: n.queued.ID, Changed: n.queued.Changed}
+	if n.Queued != nil {
+		p.turn.Taken = Taken{ID: n.Queued.ID, Changed: n.Queued.Changed}
 	}
 	return h.planTries(ctx, p, n)
 }
@@ -318,14 +301,14 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 			Approval: n.Approval,
 		}
 		if p.asks = c.Approval == ApprovalAlways; p.asks && p.tries != nil {
-			return Conversation{}, Turn{}, errTriesAsk()
+			return Conversation{}, Turn{}, record.ErrTriesAsk()
 		}
 		if !n.Hidden {
 			c.Title = TitleOf(p.turn.Prompt)
 			p.untitled = c.Source == sourceWeb
 		}
 		p.turn.Conversation = c.ID
-		return c, Turn{}, c.check()
+		return c, Turn{}, c.Check()
 	}
 	c, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation)
 	if err != nil {
@@ -336,9 +319,9 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 			WithHint("change the conversation first, or begin another one")
 	}
 	if p.turn.Conversation, p.asks = c.ID, c.Approval == ApprovalAlways; p.asks && p.tries != nil {
-		return Conversation{}, Turn{}, errTriesAsk()
+		return Conversation{}, Turn{}, record.ErrTriesAsk()
 	}
-	if p.asks && n.heard && !n.NoPython {
+	if p.asks && n.Heard && !n.NoPython {
 		return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the conversation's code waits for approval, which takes a server").
 			WithHint("go on in it through the server that it belongs to, or change its approval there")
 	}
@@ -439,15 +422,7 @@ func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 			return err
 		}
 	}
-	return h.o.Store.AddTurn(ctx, p.turn.kept())
-}
-
-// kept returns the turn as the store gets it: a hidden turn without its texts.
-func (t Turn) kept() Turn {
-	if t.Hidden {
-		t.Prompt, t.Foreign = "", nil
-	}
-	return t
+	return h.o.Store.AddTurn(ctx, p.turn.AsStored())
 }
 
 // undoTurn removes what was made for a turn that could not begin, including records that the store has despite its error.

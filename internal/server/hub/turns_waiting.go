@@ -36,7 +36,7 @@ func (h *Hub) failWaiting(ctx context.Context, project, turn, execution string) 
 		return unlessMissing(err)
 	}
 	var t Turn
-	_ = t.fail(h.callsGone(ctx, project, execution)) // sets the problem
+	_ = t.MarkFailed(h.callsGone(ctx, project, execution)) // sets the problem
 	if e.State == ExecutionState(kernel.OutcomeInterrupted) {
 		t.State = TurnCanceled
 	}

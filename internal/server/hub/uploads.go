@@ -25,9 +25,6 @@ const (
 	keepPatience = 30 * time.Second
 )
 
-// UploadBounds are how many uploads there may be at most that are no files yet.
-type UploadBounds struct{ Key, Project, Server int }
-
 // NewUpload is a file that is to come in pieces.
 type NewUpload struct {
 	Name string
