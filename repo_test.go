@@ -40,6 +40,7 @@ var layers = [][]string{
 	{"loop", "template", "ondisk"},
 	{"transcript", "notebook"},
 	{"hub/record"},
+	{"hub/changes", "hub/work"},
 	{"hub", "eval"},
 	{"ports", "builder", "compat/daytona/toolbox"},
 	{"store", "api", "compat/*", "webpage", "hub/hubtest"},

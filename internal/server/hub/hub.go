@@ -33,6 +33,7 @@ import (
 	"cove/internal/python/kernel"
 	"cove/internal/server/audit"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/changes"
 	"cove/internal/server/ownership"
 	"cove/internal/server/stream"
 	"cove/internal/sessions/ondisk"
@@ -196,6 +197,8 @@ type Installer interface {
 // Goroutines are begun with spawn and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
 // when a drain stops waiting and interrupts what runs; and ended, which ends when the hub does.
 type Hub struct {
+	*changes.Feed
+
 	o        Options
 	log      *slog.Logger
 	streams  *stream.Streams // the events of executions and turns
@@ -206,7 +209,6 @@ type Hub struct {
 	uploads  *uploads
 	gauge    *gauge
 	fetches  *fetches
-	changes  *changes
 	turns    turnTable
 	calls    waitTable[tool.Word] // that wait for approval
 	inputs   waitTable[string]    // requests of code that wait for a line
@@ -254,15 +256,14 @@ func New(o Options) (*Hub, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	heard := &changes{}
-	o.Store = telling{Store: o.Store, to: heard}
 	h := &Hub{
-		o: o, changes: heard, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
+		o: o, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
 		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, flying: map[string]int{}, promises: map[string]*promise{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
 	h.ended, h.end = context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
-	h.streams = stream.New(h.ended, o.Store, stream.Options{
+	h.Feed, h.o.Store = changes.New(h.ended, o.Store, h.me())
+	h.streams = stream.New(h.ended, h.o.Store, stream.Options{
 		Limit: o.Limits.Stream, Now: h.now, Log: o.Log, Last: isEnd, Fenced: h.lostOwner, Observe: observe, Hold: bodybudget.Recall,
 	})
 	h.calls = waitTable[tool.Word]{h: h, all: map[string]*waits[tool.Word]{}}

@@ -1,6 +1,24 @@
 package hub
 
-import "cove/internal/server/hub/record"
+import (
+	"cove/internal/server/hub/changes"
+	"cove/internal/server/hub/record"
+)
+
+// What package changes reports.
+type (
+	Change     = changes.Change
+	ChangeKind = changes.ChangeKind
+)
+
+// The kinds of changes.
+const (
+	ChangedConversation = changes.ChangedConversation
+	ChangedTurn         = changes.ChangedTurn
+	ChangedSession      = changes.ChangedSession
+	ChangedExecution    = changes.ChangedExecution
+	ChangedMuch         = changes.ChangedMuch
+)
 
 // The records and stores of package record, under the names by which all who use the hub know them.
 type (
