@@ -20,7 +20,7 @@ func (h *Hub) Answers(ctx context.Context, who auth.Principal, all bool, first, 
 	if err != nil {
 		return nil, err
 	}
-	days, err := h.o.Store.Answers(ctx, project, first, last)
+	days, err := h.work.Store.Answers(ctx, project, first, last)
 	for n := range days {
 		days[n] = days[n].Timed()
 	}

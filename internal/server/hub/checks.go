@@ -107,7 +107,7 @@ func (h *Hub) Check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 	if err == nil {
 		out, err = h.check(ctx, who, n)
 	}
-	h.audit(ctx, who, "check.run", n.Session, string(n.Kind), err)
+	h.work.WriteAudit(ctx, who, "check.run", n.Session, string(n.Kind), err)
 	return out, err
 }
 
@@ -255,11 +255,11 @@ func (h *Hub) openCheck(ctx context.Context, who auth.Principal, what, origin st
 // close begins to delete the session, and returns what is closed when that is done.
 func (s *checkSession) close() (gone <-chan struct{}) {
 	done := make(chan struct{})
-	s.h.spawn(func(ctx context.Context) {
+	s.h.work.RunInBackground(func(ctx context.Context) {
 		defer close(done)
-		err := s.h.persist(ctx, func(ctx context.Context) error { return s.h.deleteSession(ctx, s.who.Project, s.id) })
+		err := s.h.work.WriteUntilStored(ctx, func(ctx context.Context) error { return s.h.deleteSession(ctx, s.who.Project, s.id) })
 		if err != nil && !problem.Is(err, problem.NotFound) {
-			s.h.log.WarnContext(ctx, "the session of a check was not deleted; it goes at the end of its life", "session", s.id, "error", err)
+			s.h.work.Log.WarnContext(ctx, "the session of a check was not deleted; it goes at the end of its life", "session", s.id, "error", err)
 		}
 	})
 	return done

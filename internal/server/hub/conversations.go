@@ -24,7 +24,7 @@ type NewConversation struct {
 func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewConversation) (Conversation, error) {
 	c := Conversation{
 		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Session: n.Session, Title: n.Title, Metadata: n.Metadata, Source: n.Source,
-		Created: h.now(), Approval: n.Approval,
+		Created: h.work.Now(), Approval: n.Approval,
 	}
 	c.Used = c.Created
 	err := who.Require(auth.ConversationsWrite)
@@ -35,9 +35,9 @@ func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewC
 		_, err = h.row(ctx, who, n.Session)
 	}
 	if err == nil {
-		err = h.o.Store.AddConversation(ctx, c)
+		err = h.work.Store.AddConversation(ctx, c)
 	}
-	h.audit(ctx, who, "conversation.create", c.ID, "", err)
+	h.work.WriteAudit(ctx, who, "conversation.create", c.ID, "", err)
 	if err != nil {
 		return Conversation{}, err
 	}
@@ -49,7 +49,7 @@ func (h *Hub) Conversation(ctx context.Context, who auth.Principal, id string) (
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return Conversation{}, err
 	}
-	return h.o.Store.Conversation(ctx, who.Project, id)
+	return h.work.Store.Conversation(ctx, who.Project, id)
 }
 
 // Conversations lists conversations, the one used last first. Needs auth.ConversationsRead.
@@ -61,7 +61,7 @@ func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f Conversat
 	if err != nil {
 		return Listing[Conversation]{}, err
 	}
-	return h.o.Store.Conversations(ctx, who.Project, f, p)
+	return h.work.Store.Conversations(ctx, who.Project, f, p)
 }
 
 // ConversationChange says what to change; nil fields stay.
@@ -79,7 +79,7 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 	var changed Conversation
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		changed, err = h.o.Store.UpdateConversation(ctx, who.Project, id, func(row *Conversation) error {
+		changed, err = h.work.Store.UpdateConversation(ctx, who.Project, id, func(row *Conversation) error {
 			if c.Title != nil {
 				row.Title = *c.Title
 			}
@@ -102,7 +102,7 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 			return row.Check()
 		})
 	}
-	h.audit(ctx, who, "conversation.change", id, "", err)
+	h.work.WriteAudit(ctx, who, "conversation.change", id, "", err)
 	return changed, err
 }
 
@@ -113,12 +113,12 @@ const deletePatience = 10 * time.Second
 func (h *Hub) DeleteConversation(ctx context.Context, who auth.Principal, id string) error {
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		_, err = h.o.Store.Conversation(ctx, who.Project, id)
+		_, err = h.work.Store.Conversation(ctx, who.Project, id)
 	}
 	if err == nil {
 		err = h.deleteConversation(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "conversation.delete", id, "", err)
+	h.work.WriteAudit(ctx, who, "conversation.delete", id, "", err)
 	return err
 }
 
@@ -143,7 +143,7 @@ func (h *Hub) deleteConversation(ctx context.Context, project, id string) error 
 		}
 	}
 	defer h.turns.free(id)
-	return h.o.Store.DeleteConversation(ctx, project, id)
+	return h.work.Store.DeleteConversation(ctx, project, id)
 }
 
 // TitleOf is the first words of a prompt, as a conversation without a title gets them.

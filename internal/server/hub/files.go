@@ -42,7 +42,7 @@ type NewFile struct {
 // is stored.
 func (h *Hub) AddFile(ctx context.Context, who auth.Principal, n NewFile, r io.Reader) (File, error) {
 	f, err := h.addFile(ctx, who, n, r)
-	h.audit(ctx, who, "file.create", f.ID, "sha256 "+f.SHA256, err)
+	h.work.WriteAudit(ctx, who, "file.create", f.ID, "sha256 "+f.SHA256, err)
 	if err != nil {
 		return File{}, err
 	}
@@ -71,7 +71,7 @@ func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 	}
 	defer counted()
 	f := File{
-		ID: ident.New(ident.File), Project: who.Project, User: who.User, Name: fileName(n.Name), Size: got.size, SHA256: got.hash, Purpose: n.Purpose, Created: h.now(), Home: h.home(),
+		ID: ident.New(ident.File), Project: who.Project, User: who.User, Name: fileName(n.Name), Size: got.size, SHA256: got.hash, Purpose: n.Purpose, Created: h.work.Now(), Home: h.work.HomeID(),
 	}
 	if n.Life > 0 {
 		f.Expires = f.Created.Add(n.Life)
@@ -80,7 +80,7 @@ func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 	if err := h.contents.place(got); err != nil {
 		return File{}, err
 	}
-	if err := h.o.Store.AddFile(ctx, f); err != nil {
+	if err := h.work.Store.AddFile(ctx, f); err != nil {
 		return File{}, fmt.Errorf("add the file: %w", err) // the sweep removes the content, unless the record was written after all
 	}
 	return f, nil
@@ -138,7 +138,7 @@ func (h *Hub) File(ctx context.Context, who auth.Principal, id string) (File, er
 }
 
 func (h *Hub) file(ctx context.Context, who auth.Principal, id string) (File, error) {
-	f, err := h.o.Store.File(ctx, who.Project, id)
+	f, err := h.work.Store.File(ctx, who.Project, id)
 	if err == nil && h.over(f) {
 		err = problem.New(problem.FileNotFound, "the file has expired")
 	}
@@ -149,14 +149,14 @@ func (h *Hub) file(ctx context.Context, who auth.Principal, id string) (File, er
 }
 
 // over says whether a file has expired.
-func (h *Hub) over(f File) bool { return !f.Expires.IsZero() && !h.now().Before(f.Expires) }
+func (h *Hub) over(f File) bool { return !f.Expires.IsZero() && !h.work.Now().Before(f.Expires) }
 
 // Files lists stored files, the newest first. Needs auth.FilesRead.
 func (h *Hub) Files(ctx context.Context, who auth.Principal, purpose string, p Page) (Listing[File], error) {
 	if err := who.Require(auth.FilesRead); err != nil {
 		return Listing[File]{}, err
 	}
-	l, err := h.o.Store.Files(ctx, who.Project, purpose, p)
+	l, err := h.work.Store.Files(ctx, who.Project, purpose, p)
 	if err != nil {
 		return Listing[File]{}, err
 	}
@@ -180,8 +180,8 @@ func (h *Hub) OpenFile(ctx context.Context, who auth.Principal, id string) (File
 // content opens a stored file's content.
 func (h *Hub) content(ctx context.Context, f File) (io.ReadSeekCloser, error) {
 	content, err := h.contents.open(f.SHA256)
-	if err != nil && f.Home != "" && f.Home != h.home() {
-		return nil, h.elsewhere(ctx, problem.FileElsewhere, "file", f.Home)
+	if err != nil && f.Home != "" && f.Home != h.work.HomeID() {
+		return nil, h.work.ElsewhereProblem(ctx, problem.FileElsewhere, "file", f.Home)
 	}
 	return content, err
 }
@@ -192,29 +192,29 @@ func (h *Hub) DeleteFile(ctx context.Context, who auth.Principal, id string) err
 	if err == nil {
 		err = h.deleteFile(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "file.delete", id, "", err)
+	h.work.WriteAudit(ctx, who, "file.delete", id, "", err)
 	return err
 }
 
 func (h *Hub) deleteFile(ctx context.Context, project, id string) error {
-	f, err := h.o.Store.DeleteFile(ctx, project, id)
+	f, err := h.work.Store.DeleteFile(ctx, project, id)
 	if err != nil {
 		return err
 	}
 	if err := h.discard(context.WithoutCancel(ctx), f.SHA256); err != nil {
-		h.log.WarnContext(ctx, "the content of a deleted file is still there", "file", id, "error", err)
+		h.work.Log.WarnContext(ctx, "the content of a deleted file is still there", "file", id, "error", err)
 	}
 	return nil
 }
 
 // discard removes those of the contents that no file refers to any more.
 func (h *Hub) discard(ctx context.Context, hashes ...string) error {
-	return h.contents.remove(hashes, func(hashes []string) ([]string, error) { return h.o.Store.UnusedContent(ctx, hashes) })
+	return h.contents.remove(hashes, func(hashes []string) ([]string, error) { return h.work.Store.UnusedContent(ctx, hashes) })
 }
 
 // sweepFiles deletes files that have expired, and contents that a crash has left without a record.
 func (h *Hub) sweepFiles(ctx context.Context) error {
-	expired, err := h.o.Store.ExpiredFiles(ctx, h.now(), filesBatch)
+	expired, err := h.work.Store.ExpiredFiles(ctx, h.work.Now(), filesBatch)
 	if err != nil {
 		return fmt.Errorf("look for expired files: %w", err)
 	}
@@ -227,7 +227,7 @@ func (h *Hub) sweepFiles(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look through the contents of files: %w", err)
 	}
-	unused, err := h.o.Store.UnusedContent(ctx, slices.DeleteFunc(found, func(hash string) bool { return !isHash(hash) }))
+	unused, err := h.work.Store.UnusedContent(ctx, slices.DeleteFunc(found, func(hash string) bool { return !isHash(hash) }))
 	if err != nil {
 		return fmt.Errorf("look for contents that no file has: %w", err)
 	}
@@ -236,7 +236,7 @@ func (h *Hub) sweepFiles(ctx context.Context) error {
 
 // PutFile copies a stored file into a session's workspace under path ("" is its name). Needs auth.FilesWrite.
 func (h *Hub) PutFile(ctx context.Context, who auth.Principal, session, file, path string) (info workspace.Entry, err error) {
-	defer func() { h.audit(ctx, who, "session.file.put", session, file+" "+path, err) }()
+	defer func() { h.work.WriteAudit(ctx, who, "session.file.put", session, file+" "+path, err) }()
 	if err := who.Require(auth.FilesWrite); err != nil {
 		return workspace.Entry{}, err
 	}
@@ -261,7 +261,7 @@ func (h *Hub) PutFile(ctx context.Context, who auth.Principal, session, file, pa
 
 // Install makes packages (PEP 508) importable in a session. Needs auth.PackagesInstall.
 func (h *Hub) Install(ctx context.Context, who auth.Principal, session string, requirements []string, told func(installation.Progress)) (p installation.Provision, err error) {
-	defer func() { h.audit(ctx, who, "packages.install", session, strings.Join(requirements, " "), err) }()
+	defer func() { h.work.WriteAudit(ctx, who, "packages.install", session, strings.Join(requirements, " "), err) }()
 	if err := who.Require(auth.PackagesInstall); err != nil {
 		return p, err
 	}
@@ -323,7 +323,7 @@ func (h *Hub) Usage(ctx context.Context, who auth.Principal, key, first, last st
 	if err != nil {
 		return nil, err
 	}
-	return h.o.Store.Usage(ctx, who.Project, key, first, last)
+	return h.work.Store.Usage(ctx, who.Project, key, first, last)
 }
 
 // UsageOfAll returns what all projects have used together in the same days. Needs auth.ServerManage.
@@ -335,7 +335,7 @@ func (h *Hub) UsageOfAll(ctx context.Context, who auth.Principal, first, last st
 	if err != nil {
 		return nil, err
 	}
-	return h.o.Store.UsageOfAll(ctx, first, last)
+	return h.work.Store.UsageOfAll(ctx, first, last)
 }
 
 // UsageByProject returns what each project has used in the same days together, those with the most processor time first, 1,000 at most. Needs auth.ServerManage.
@@ -347,12 +347,12 @@ func (h *Hub) UsageByProject(ctx context.Context, who auth.Principal, first, las
 	if err != nil {
 		return nil, err
 	}
-	return h.o.Store.UsageByProject(ctx, first, last, mostProjectsUsed)
+	return h.work.Store.UsageByProject(ctx, first, last, mostProjectsUsed)
 }
 
 // days checks two days (UTC), of which the second is today and the first 29 days before it when they are left out.
 func (h *Hub) days(first, last string) (from, to string, err error) {
-	until, since := h.now().UTC(), time.Time{}
+	until, since := h.work.Now().UTC(), time.Time{}
 	if last != "" {
 		until, err = time.Parse(time.DateOnly, last)
 	}

@@ -71,7 +71,7 @@ func (h *Hub) UseFiles(ctx context.Context, who auth.Principal, session string, 
 		})
 	}
 	if change {
-		h.audit(ctx, who, u.Action, session, strings.Join(u.Paths[:min(len(u.Paths), mostAudited)], ", "), err)
+		h.work.WriteAudit(ctx, who, u.Action, session, strings.Join(u.Paths[:min(len(u.Paths), mostAudited)], ", "), err)
 	}
 	return err
 }

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"cove/internal/core/memory"
-	"cove/internal/core/problem"
 	"cove/internal/core/seal"
 	"cove/internal/core/telemetry"
 	"cove/internal/http/bodybudget"
@@ -34,6 +33,7 @@ import (
 	"cove/internal/server/audit"
 	"cove/internal/server/auth"
 	"cove/internal/server/hub/changes"
+	"cove/internal/server/hub/work"
 	"cove/internal/server/ownership"
 	"cove/internal/server/stream"
 	"cove/internal/sessions/ondisk"
@@ -192,15 +192,15 @@ type Installer interface {
 //   - mu guards the maps and everything in a seat, a liveExecution and a line. It is held for moments: code that holds it neither waits nor calls a Live, the store or an emit function. Code that has to wait copies a channel and releases mu.
 //   - A seat is a session in memory. seat.moving is not nil while one goroutine loads or evicts the session: only that goroutine uses the session then, and all others wait until the channel is closed. seat.users counts who has acquired the session; it is evicted at 0 only.
 //   - A liveExecution waits or runs. It waits in its kernel's line, then for one of the server's slots; it keeps both until its end is stored, so that nothing new begins while the store does not answer.
-//   - slots.mu, crew.mu and uploads.mu are leaves: no lock is taken under them. Nothing of package stream is called while mu is held.
+//   - slots.mu and uploads.mu, and the locks of package work, are leaves: no lock is taken under them. Nothing of package stream is called while mu is held.
 //
-// Goroutines are begun with spawn and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
+// Goroutines are begun with work.Core.RunInBackground and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
 // when a drain stops waiting and interrupts what runs; and ended, which ends when the hub does.
 type Hub struct {
 	*changes.Feed
 
 	o        Options
-	log      *slog.Logger
+	work     *work.Core
 	streams  *stream.Streams // the events of executions and turns
 	slots    *slots
 	meter    *meter
@@ -218,26 +218,19 @@ type Hub struct {
 
 	working   context.Context
 	interrupt context.CancelCauseFunc
-	ended     context.Context
 	end       context.CancelCauseFunc
-	crew      crew         // of spawn
 	lost      atomic.Int64 // executions, turns and sessions that Recover found lost
-	rowsLate  atomic.Int64 // audit rows that are still to be written after their requests have ended
 
 	mu         sync.Mutex
 	draining   bool
-	saveBy     time.Time      // until when a drain saves sessions; zero: as long as that takes
-	away       time.Time      // since when the store accepts no record, but not before the drain; zero while it accepts them
-	lacks      *problem.Error // the store's error then
-	owing      int            // records that are not written because the store does not answer
-	busy       int            // work that has begun and not ended
-	freed      chan struct{}  // closed and made anew when room may have become free
+	saveBy     time.Time     // until when a drain saves sessions; zero: as long as that takes
+	busy       int           // work that has begun and not ended
+	freed      chan struct{} // closed and made anew when room may have become free
 	seats      map[string]*seat
 	executions map[string]*liveExecution
 	detached   map[string]*detached // by execution
 	flying     map[string]int       // executions whose code has not ended, by project and by key
-	promises   map[string]*promise
-	capacity   int // sessions in memory
+	capacity   int                  // sessions in memory
 }
 
 // New returns a hub; nothing is touched until Recover. Limits that are not valid are a problem with code config_invalid.
@@ -257,14 +250,20 @@ func New(o Options) (*Hub, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	h := &Hub{
-		o: o, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
-		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, flying: map[string]int{}, promises: map[string]*promise{},
+		o: o, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
+		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, flying: map[string]int{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
-	h.ended, h.end = context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
-	h.Feed, h.o.Store = changes.New(h.ended, o.Store, h.me())
-	h.streams = stream.New(h.ended, h.o.Store, stream.Options{
-		Limit: o.Limits.Stream, Now: h.now, Log: o.Log, Last: isEnd, Fenced: h.lostOwner, Observe: observe, Hold: bodybudget.Recall,
+	ended, end := context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
+	owner := ""
+	if o.Owner != nil {
+		owner = o.Owner.ID
+	}
+	h.end = end
+	h.Feed, o.Store = changes.New(ended, o.Store, owner)
+	h.work = work.New(ended, work.Options{Store: o.Store, Owner: o.Owner, Audit: o.Audit, Private: o.Private, Log: o.Log, Now: o.Now})
+	h.streams = stream.New(ended, o.Store, stream.Options{
+		Limit: o.Limits.Stream, Now: h.work.Now, Log: o.Log, Last: isEnd, Fenced: h.work.LostOwnerError, Observe: observe, Hold: bodybudget.Recall,
 	})
 	h.calls = waitTable[tool.Word]{h: h, all: map[string]*waits[tool.Word]{}}
 	h.inputs = waitTable[string]{h: h, all: map[string]*waits[string]{}}
@@ -276,52 +275,4 @@ func New(o Options) (*Hub, error) {
 	h.fetches = newFetches(o.Limits.Fetches)
 	h.show(o.Telemetry)
 	return h, nil
-}
-
-func (h *Hub) now() time.Time { return h.o.Now().Truncate(time.Microsecond) } // the store's precision
-
-// spawn runs f in a goroutine. ctx ends with the hub.
-func (h *Hub) spawn(f func(ctx context.Context)) {
-	h.crew.run(func() { f(h.ended) })
-}
-
-// crew counts goroutines. Unlike with a sync.WaitGroup more may be begun during a wait: requests come until the very end.
-type crew struct {
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // closed when n becomes 0; nil while no goroutine waits
-}
-
-func (c *crew) run(f func()) {
-	c.mu.Lock()
-	c.n++
-	c.mu.Unlock()
-	go func() {
-		defer c.leave()
-		f()
-	}()
-}
-
-func (c *crew) leave() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n--; c.n == 0 && c.idle != nil {
-		close(c.idle)
-		c.idle = nil
-	}
-}
-
-// wait returns as soon as none runs.
-func (c *crew) wait() {
-	c.mu.Lock()
-	if c.n == 0 {
-		c.mu.Unlock()
-		return
-	}
-	if c.idle == nil {
-		c.idle = make(chan struct{})
-	}
-	idle := c.idle
-	c.mu.Unlock()
-	<-idle
 }

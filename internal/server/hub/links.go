@@ -59,7 +59,7 @@ func (h *Hub) AddLink(ctx context.Context, who auth.Principal, n NewLink) (Sessi
 	}
 	l := SessionLink{
 		ID: ident.New(ident.Link), Hash: hash, Project: who.Project, User: who.User, Key: who.Key, Session: n.Session, Purpose: n.Purpose, Path: n.Path, Port: n.Port, Open: n.Open, Wakes: n.Wakes,
-		Created: h.now(),
+		Created: h.work.Now(),
 	}
 	if n.Life > 0 {
 		l.Expires = l.Created.Add(n.Life)
@@ -71,9 +71,9 @@ func (h *Hub) AddLink(ctx context.Context, who auth.Principal, n NewLink) (Sessi
 		}
 	}
 	if err == nil {
-		err = h.o.Store.AddLink(ctx, l, mostLinks)
+		err = h.work.Store.AddLink(ctx, l, mostLinks)
 	}
-	h.audit(ctx, who, "link.create", n.Session, fmt.Sprintf("%s %s %s%d", l.ID, n.Purpose, n.Path, n.Port), err)
+	h.work.WriteAudit(ctx, who, "link.create", n.Session, fmt.Sprintf("%s %s %s%d", l.ID, n.Purpose, n.Path, n.Port), err)
 	if err != nil {
 		return SessionLink{}, "", err
 	}
@@ -88,16 +88,16 @@ func (h *Hub) Links(ctx context.Context, who auth.Principal, session string) ([]
 	if _, err := h.Session(ctx, who, session); err != nil {
 		return nil, err
 	}
-	return h.o.Store.Links(ctx, who.Project, session)
+	return h.work.Store.Links(ctx, who.Project, session)
 }
 
 // DeleteLink withdraws a link at once. Needs auth.SessionsWrite.
 func (h *Hub) DeleteLink(ctx context.Context, who auth.Principal, session, id string) error {
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = h.o.Store.DeleteLink(ctx, who.Project, session, id)
+		err = h.work.Store.DeleteLink(ctx, who.Project, session, id)
 	}
-	h.audit(ctx, who, "link.delete", session, id, err)
+	h.work.WriteAudit(ctx, who, "link.delete", session, id, err)
 	return err
 }
 
@@ -108,13 +108,13 @@ func (h *Hub) LinkOf(ctx context.Context, code string) (SessionLink, auth.Princi
 	if !ok {
 		return SessionLink{}, auth.Principal{}, linkGone()
 	}
-	l, role, err := h.o.Store.LinkOf(ctx, hash, h.now())
+	l, role, err := h.work.Store.LinkOf(ctx, hash, h.work.Now())
 	return standsFor(l, role, err)
 }
 
 // OpenPort returns the open link to a port of a session; without one, link_not_found.
 func (h *Hub) OpenPort(ctx context.Context, session string, port int) (SessionLink, auth.Principal, error) {
-	l, role, err := h.o.Store.OpenPort(ctx, session, port, h.now())
+	l, role, err := h.work.Store.OpenPort(ctx, session, port, h.work.Now())
 	return standsFor(l, role, err)
 }
 

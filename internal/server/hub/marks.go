@@ -34,13 +34,13 @@ func Outdated(branch []Turn) []bool {
 // NoteRerun notes the execution with which a person ran a step of a turn again; "": the step is shown as it was. Needs auth.ConversationsWrite.
 func (h *Hub) NoteRerun(ctx context.Context, who auth.Principal, id string, step int, execution string) (Turn, error) {
 	t, err := h.noteRerun(ctx, who, id, step, execution)
-	h.audit(ctx, who, "turn.rerun", id, execution, err)
+	h.work.WriteAudit(ctx, who, "turn.rerun", id, execution, err)
 	return t, err
 }
 
 func (h *Hub) noteRerun(ctx context.Context, who auth.Principal, id string, step int, execution string) (Turn, error) {
 	t, err := h.toMark(ctx, who, id)
-	rerun := Rerun{Step: step, Execution: execution, At: h.now().UTC()}
+	rerun := Rerun{Step: step, Execution: execution, At: h.work.Now().UTC()}
 	if err == nil && execution != "" {
 		rerun.Session, err = h.sessionOfRerun(ctx, who, execution)
 	}
@@ -65,7 +65,7 @@ func (h *Hub) sessionOfRerun(ctx context.Context, who auth.Principal, execution 
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return "", err
 	}
-	e, err := h.o.Store.Execution(ctx, who.Project, execution)
+	e, err := h.work.Store.Execution(ctx, who.Project, execution)
 	if err == nil && e.Turn != "" {
 		err = problem.New(problem.TurnInvalid, "the execution is a step of a turn itself").WithHint("run the code with an execution of its own, and note that one")
 	}
@@ -77,7 +77,7 @@ func (h *Hub) hasStep(ctx context.Context, t Turn, step int) error {
 	if step >= 1 && step <= min(t.Steps, mostReruns) {
 		return nil
 	}
-	ran, err := h.o.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
+	ran, err := h.work.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (h *Hub) toMark(ctx context.Context, who auth.Principal, id string) (Turn, 
 }
 
 func (h *Hub) markTurnAs(ctx context.Context, t Turn, change func(*TurnMarks) error) (Turn, error) {
-	marks, err := h.o.Store.MarkTurn(ctx, t.Project, t.ID, change)
+	marks, err := h.work.Store.MarkTurn(ctx, t.Project, t.ID, change)
 	if err != nil {
 		return Turn{}, err
 	}

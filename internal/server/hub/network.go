@@ -117,9 +117,9 @@ func (h *Hub) countConnection(row Session, e egress.Event) {
 	h.o.Telemetry.Count(telemetry.NetworkBytes, float64(e.Sent), "sent")
 	h.o.Telemetry.Count(telemetry.NetworkBytes, float64(e.Received), "received")
 	ctx := context.Background()
-	h.log.DebugContext(ctx, "connection", "session", row.ID, "host", e.Host, "port", e.Port, "address", e.Address, "refused", e.Refused, "sent", e.Sent, "received", e.Received, "seconds", e.Took.Seconds())
+	h.work.Log.DebugContext(ctx, "connection", "session", row.ID, "host", e.Host, "port", e.Port, "address", e.Address, "refused", e.Refused, "sent", e.Sent, "received", e.Received, "seconds", e.Took.Seconds())
 	if h.o.Network.Audit {
-		h.audit(ctx, auth.Principal{Project: row.Project, User: row.User, Key: row.Key}, "session.connect", row.ID, describe(e), err)
+		h.work.WriteAudit(ctx, auth.Principal{Project: row.Project, User: row.User, Key: row.Key}, "session.connect", row.ID, describe(e), err)
 	}
 }
 
@@ -210,7 +210,7 @@ func (h *Hub) changeNetwork(ctx context.Context, project, id string) error {
 	defer h.release(s)
 	s.outbound.changing.Lock()
 	defer s.outbound.changing.Unlock()
-	row, err := h.o.Store.Session(ctx, project, id) // of several changes, the last counts
+	row, err := h.work.Store.Session(ctx, project, id) // of several changes, the last counts
 	if err != nil {
 		return err
 	}

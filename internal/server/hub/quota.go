@@ -106,7 +106,7 @@ func (h *Hub) mayStore(ctx context.Context, project, key string, more int64) err
 	if limit == 0 {
 		return nil
 	}
-	held, err := h.o.Store.HeldDisk(ctx, project)
+	held, err := h.work.Store.HeldDisk(ctx, project)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func newMeter(h *Hub) *meter {
 	}
 }
 
-func (m *meter) day() string { return m.h.now().UTC().Format(time.DateOnly) }
+func (m *meter) day() string { return m.h.work.Now().UTC().Format(time.DateOnly) }
 
 func (m *meter) quotas(ctx context.Context, project, key string) (allowance, error) {
 	limits := allowance{m.h.o.Limits.Project, m.h.o.Limits.Key}
@@ -171,7 +171,7 @@ func (m *meter) quotas(ctx context.Context, project, key string) (allowance, err
 	m.mu.Lock()
 	known, ok := m.allowed[[2]string{project, key}]
 	m.mu.Unlock()
-	if ok && m.h.now().Before(known.until) {
+	if ok && m.h.work.Now().Before(known.until) {
 		return known.allowance, nil
 	}
 	ofProject, ofKey, err := m.h.o.Quotas(ctx, project, key)
@@ -184,7 +184,7 @@ func (m *meter) quotas(ctx context.Context, project, key string) (allowance, err
 	if len(m.allowed) >= remembered {
 		clear(m.allowed)
 	}
-	m.allowed[[2]string{project, key}] = allowed{limits, m.h.now().Add(quotaLife)}
+	m.allowed[[2]string{project, key}] = allowed{limits, m.h.work.Now().Add(quotaLife)}
 	return limits, nil
 }
 
@@ -192,7 +192,7 @@ func (m *meter) quotas(ctx context.Context, project, key string) (allowance, err
 func (m *meter) today(ctx context.Context, project, key string) (Usage, error) {
 	k := sumKey{m.day(), project, key}
 	m.mu.Lock()
-	if s := m.sums[k]; s != nil && m.h.now().Before(s.until) {
+	if s := m.sums[k]; s != nil && m.h.work.Now().Before(s.until) {
 		defer m.mu.Unlock()
 		return plus(s.stored, s.after), nil
 	}
@@ -200,7 +200,7 @@ func (m *meter) today(ctx context.Context, project, key string) (Usage, error) {
 	m.mu.Lock()
 	written := m.written
 	m.mu.Unlock()
-	days, err := m.h.o.Store.Usage(ctx, project, key, k.day, k.day)
+	days, err := m.h.work.Store.Usage(ctx, project, key, k.day, k.day)
 	if err != nil {
 		return Usage{}, err
 	}
@@ -209,13 +209,13 @@ func (m *meter) today(ctx context.Context, project, key string) (Usage, error) {
 	for again := 0; m.written != written && again < readsAgain; again++ {
 		written = m.written
 		m.mu.Unlock()
-		if days, err = m.h.o.Store.Usage(ctx, project, key, k.day, k.day); err != nil {
+		if days, err = m.h.work.Store.Usage(ctx, project, key, k.day, k.day); err != nil {
 			return Usage{}, err
 		}
 		m.mu.Lock()
 	}
 	defer m.mu.Unlock()
-	s := &sum{until: m.h.now().Add(quotaLife)}
+	s := &sum{until: m.h.work.Now().Add(quotaLife)}
 	for _, d := range days {
 		s.stored = plus(s.stored, d)
 	}
@@ -254,7 +254,7 @@ func (m *meter) add(project, key string, u Usage) {
 	m.works = true
 	m.mu.Unlock()
 	if begin {
-		m.h.spawn(m.write)
+		m.h.work.RunInBackground(m.write)
 	}
 }
 
@@ -307,13 +307,13 @@ func (m *meter) store(ctx context.Context, due []sumKey) {
 			if !ok {
 				break
 			}
-			err := m.h.o.Store.AddUsage(writing, k.project, k.key, Addition{By: m.id, Number: a.number}, a.Usage)
+			err := m.h.work.Store.AddUsage(writing, k.project, k.key, Addition{By: m.id, Number: a.number}, a.Usage)
 			if err != nil && !stream.Refused(err) {
-				m.h.log.WarnContext(ctx, "usage was not stored yet", "project", k.project, "error", err)
+				m.h.work.Log.WarnContext(ctx, "usage was not stored yet", "project", k.project, "error", err)
 				break
 			}
 			if err != nil {
-				m.h.log.ErrorContext(ctx, "usage was refused by the store and is not counted", "project", k.project, "key", k.key, "usage", a.Usage, "error", err)
+				m.h.work.Log.ErrorContext(ctx, "usage was refused by the store and is not counted", "project", k.project, "key", k.key, "usage", a.Usage, "error", err)
 			}
 			m.mu.Lock()
 			m.written++

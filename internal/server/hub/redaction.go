@@ -16,7 +16,7 @@ import (
 func (h *Hub) redaction(ctx context.Context, project, key string) redact.Kinds {
 	limits, err := h.quotas(ctx, project, key)
 	if err != nil {
-		h.log.WarnContext(ctx, "what is to be redacted could not be read, so that all kinds are", "project", project, "error", err)
+		h.work.Log.WarnContext(ctx, "what is to be redacted could not be read, so that all kinds are", "project", project, "error", err)
 		return redact.Kinds{Secrets: true, Guesses: true, Cards: true, People: true, Emails: true}
 	}
 	r := h.o.Redaction

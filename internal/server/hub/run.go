@@ -15,6 +15,7 @@ import (
 	"cove/internal/python/kernel"
 	"cove/internal/server/audit"
 	"cove/internal/server/hub/record"
+	"cove/internal/server/hub/work"
 	"cove/internal/server/ownership"
 	"cove/internal/server/stream"
 )
@@ -34,12 +35,14 @@ func (h *Hub) begin(ctx context.Context) (work context.Context, end func(), err 
 	defer h.mu.Unlock()
 	switch {
 	case isWork(ctx):
-	case h.fenced():
+	case h.work.IsFenced():
 		return nil, nil, ownership.ErrLost()
 	case h.draining:
 		return nil, nil, drained()
-	case h.owing > 0:
-		return nil, nil, h.unstored()
+	default:
+		if err := h.work.UnstoredProblem(); err != nil {
+			return nil, nil, err
+		}
 	}
 	h.busy++
 	work, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), workKey{}, true))
@@ -64,13 +67,13 @@ func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit emi
 	}
 	return h.perform(ctx, t, e, req, emit, func(e *Execution, done kernel.Done, failed error) error {
 		store := func(ctx context.Context) error {
-			first, err := h.o.Store.FinishExecution(ctx, *e, nil)
+			first, err := h.work.Store.FinishExecution(ctx, *e, nil)
 			return h.settled(ctx, e, first, err)
 		}
-		err := h.persist(h.ended, store)
+		err := h.work.WriteUntilStored(h.work.Ended, store)
 		if stream.Refused(err) {
 			*e = h.bare(*e, err)
-			err = h.persist(h.ended, store)
+			err = h.work.WriteUntilStored(h.work.Ended, store)
 		}
 		if err != nil || failed != nil {
 			return err
@@ -85,7 +88,7 @@ func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) 
 	if err != nil || first {
 		return err
 	}
-	there, err := h.o.Store.Execution(ctx, e.Project, e.ID)
+	there, err := h.work.Store.Execution(ctx, e.Project, e.ID)
 	if err == nil {
 		*e = there
 	}
@@ -107,7 +110,7 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 	if e.Kernel == "" {
 		e.Kernel = mainKernel
 	}
-	e.State, e.Created, e.Owner = ExecutionQueued, h.now(), h.me()
+	e.State, e.Created, e.Owner = ExecutionQueued, h.work.Now(), h.work.OwnerID()
 	t := &liveExecution{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, apart: e.Detached, front: make(chan struct{}), came: time.Now()}
 	ctx, t.over = telemetry.Span(ctx, spanExecution, slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("kernel", e.Kernel))
 	t.ctx, t.stop = context.WithCancelCause(ctx)
@@ -116,14 +119,14 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 		t.over(err)
 		return e, nil, err
 	}
-	if closed(t.front) && h.slots.try() {
+	if work.IsClosed(t.front) && h.slots.try() {
 		t.placed.Store(true)
 		e.State, e.Started = ExecutionRunning, e.Created
 	}
-	if err := h.o.Store.AddExecution(ctx, e, asked...); err != nil {
+	if err := h.work.Store.AddExecution(ctx, e, asked...); err != nil {
 		h.exit(t)
 		t.over(err)
-		h.spawn(func(context.Context) { h.loseUnrecorded(e) })
+		h.work.RunInBackground(func(context.Context) { h.loseUnrecorded(e) })
 		return e, nil, err
 	}
 	return e, t, nil
@@ -131,9 +134,9 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 
 // loseUnrecorded ends an execution whose record failed, in case that the record was written although the store returned an error. No client knows of it.
 func (h *Hub) loseUnrecorded(e Execution) {
-	e.State, e.Finished, e.Message = ExecutionLost, h.now(), "the execution could not be recorded and did not run"
-	_ = h.persist(h.ended, func(ctx context.Context) error {
-		_, err := h.o.Store.FinishExecution(ctx, e, nil)
+	e.State, e.Finished, e.Message = ExecutionLost, h.work.Now(), "the execution could not be recorded and did not run"
+	_ = h.work.WriteUntilStored(h.work.Ended, func(ctx context.Context) error {
+		_, err := h.work.Store.FinishExecution(ctx, e, nil)
 		return err
 	})
 }
@@ -244,13 +247,13 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 	h.mu.Lock()
 	h.ran(t)
 	h.mu.Unlock()
-	e.State, e.Finished = ExecutionState(done.Outcome), h.now()
+	e.State, e.Finished = ExecutionState(done.Outcome), h.work.Now()
 	e.ExitCode, e.Message, e.Lost, e.Wall, e.Dropped = done.ExitCode, done.Message, done.Lost, done.Wall, done.Dropped
 	h.count(e) // before anybody hears of the end: a caller's next execution meets the quota
 	err := end(&e, done, failed)
 	h.executionSeen(t, e)
 	if err != nil {
-		h.log.ErrorContext(ctx, "the end of an execution was not recorded", "execution", e.ID, "error", err)
+		h.work.Log.ErrorContext(ctx, "the end of an execution was not recorded", "execution", e.ID, "error", err)
 		return e, err
 	}
 	if done.Lost == kernel.LostSession {
@@ -264,9 +267,9 @@ func (h *Hub) started(ctx context.Context, e *Execution) {
 	if e.State == ExecutionRunning {
 		return
 	}
-	e.State, e.Started = ExecutionRunning, h.now()
-	if err := h.o.Store.StartExecution(ctx, e.ID, e.Started); err != nil {
-		h.log.WarnContext(ctx, "the start of an execution was not recorded", "execution", e.ID, "error", err)
+	e.State, e.Started = ExecutionRunning, h.work.Now()
+	if err := h.work.Store.StartExecution(ctx, e.ID, e.Started); err != nil {
+		h.work.Log.WarnContext(ctx, "the start of an execution was not recorded", "execution", e.ID, "error", err)
 	}
 }
 
@@ -339,7 +342,7 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter, told b
 	if err == nil {
 		err = problem.New(problem.ExecutionUnfinished, "the session did not say how the execution ended")
 	}
-	done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, ExitCode: 1, Wall: time.Since(began), Message: h.forClients(t.ctx, "execution", t.id, err).Message}
+	done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, ExitCode: 1, Wall: time.Since(began), Message: h.work.PublicProblem(t.ctx, "execution", t.id, err).Message}
 	if t.ctx.Err() != nil {
 		done.Outcome, done.Message = kernel.OutcomeInterrupted, "it was interrupted"
 	}

@@ -54,7 +54,7 @@ func (h *Hub) screenTurn(ctx context.Context, p *plan) func(code string) loop.Sc
 		out := loop.Screening{Ask: p.asks}
 		rules, err := h.codeRules(ctx, p.turn.Project, p.turn.Key)
 		if err != nil {
-			h.log.WarnContext(ctx, "the rules for code could not be read, so that code of a turn waits for its user", "error", err)
+			h.work.Log.WarnContext(ctx, "the rules for code could not be read, so that code of a turn waits for its user", "error", err)
 			return loop.Screening{Ask: true}
 		}
 		if cmp.Or(rules.Policy, CodeOff) == CodeOff {

@@ -18,7 +18,7 @@ func (h *Hub) ForkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err == nil {
 		row, err = h.forkSession(ctx, who, id, n)
 	}
-	h.audit(ctx, who, "session.fork", cmp.Or(row.ID, id), "of "+id, err)
+	h.work.WriteAudit(ctx, who, "session.fork", cmp.Or(row.ID, id), "of "+id, err)
 	if err != nil {
 		return Session{}, err
 	}
@@ -31,7 +31,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err != nil {
 		return Session{}, err
 	}
-	abandoned, err := h.here(ctx, source)
+	abandoned, err := h.work.CheckHere(ctx, source)
 	if abandoned {
 		source, err = h.settleAbandoned(ctx, source)
 	}
@@ -94,7 +94,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		}
 	}
 	if err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
+		h.work.RunInBackground(func(ctx context.Context) { h.unmake(ctx, row) })
 	}
 	return row, err
 }
@@ -115,16 +115,16 @@ func (h *Hub) copySession(ctx context.Context, from, point string, row *Session)
 	if err != nil {
 		return withoutCommands(err)
 	}
-	origin, err := h.o.Store.Session(ctx, row.Project, from)
+	origin, err := h.work.Store.Session(ctx, row.Project, from)
 	if err != nil {
 		return err
 	}
 	row.Rollback, row.Saved, row.Executions = origin.Rollback, info.Head.Saved, info.Head.Executions // the fork never had what its origin lost
-	if row.Origin.At = h.now().UTC(); point != "" {
+	if row.Origin.At = h.work.Now().UTC(); point != "" {
 		row.Origin.At = info.Head.Saved.UTC()
 	}
 	if info.Head.Snapshot != "" {
 		row.Disk = info.Disk
 	}
-	return h.o.Store.AddSession(ctx, *row)
+	return h.work.Store.AddSession(ctx, *row)
 }

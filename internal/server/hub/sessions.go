@@ -60,25 +60,25 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	if err == nil && n.Image != "" {
 		detail = "image " + n.Image
 		if row.Image, err = h.imageFor(ctx, who, n.Image); err == nil {
-			row.BeginAt(h.now())
+			row.BeginAt(h.work.Now())
 		}
 	}
 	if err == nil {
 		err = h.createSession(ctx, who, row, n.Files)
 	}
-	h.audit(ctx, who, "session.create", row.ID, detail, err)
+	h.work.WriteAudit(ctx, who, "session.create", row.ID, detail, err)
 	if err != nil {
 		return Session{}, err
 	}
-	h.sessionSeen(ctx, sessionCreated, row.ID, row.Project, slog.String("user", who.User), slog.Float64("seconds", h.now().Sub(row.Created).Seconds()))
+	h.sessionSeen(ctx, sessionCreated, row.ID, row.Project, slog.String("user", who.User), slog.Float64("seconds", h.work.Now().Sub(row.Created).Seconds()))
 	return row, nil
 }
 
 func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
-	now, limits := h.now(), h.o.Base.Limits
+	now, limits := h.work.Now(), h.o.Base.Limits
 	row := Session{
 		ID: ident.New(ident.Session), Project: who.Project, User: who.User, Key: who.Key, Name: n.Name, Metadata: n.Metadata, State: SessionActive,
-		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Network: n.Network, Home: h.home(), Owner: h.me(),
+		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Network: n.Network, Home: h.work.HomeID(), Owner: h.work.OwnerID(),
 	}
 	if n.Root {
 		row.System = max(h.o.System, 1) // rootFor refuses it where no session has one
@@ -111,7 +111,7 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 	}
 	defer end()
 	added := make(chan error, 1)
-	go func() { added <- h.o.Store.AddSession(ctx, row) }() // while the sandbox is made ready: both write to the disk, and wait for it
+	go func() { added <- h.work.Store.AddSession(ctx, row) }() // while the sandbox is made ready: both write to the disk, and wait for it
 	s, err := h.first(work, ctx, row)
 	if err == nil {
 		defer h.release(s)
@@ -124,7 +124,7 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 		}
 	}
 	if err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) }) // the record may have been written despite an error
+		h.work.RunInBackground(func(ctx context.Context) { h.unmake(ctx, row) }) // the record may have been written despite an error
 	}
 	return err
 }
@@ -136,8 +136,8 @@ func (h *Hub) first(work, ctx context.Context, row Session) (*seat, error) {
 
 // unmake removes a session whose creation failed.
 func (h *Hub) unmake(ctx context.Context, row Session) {
-	err := h.persist(ctx, func(ctx context.Context) error {
-		_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+	err := h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
+		_, err := h.work.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
 			s.State, s.Reason, s.Disk = SessionDeleted, "the session could not be made", 0
 			return nil
 		})
@@ -147,7 +147,7 @@ func (h *Hub) unmake(ctx context.Context, row Session) {
 		err = h.destroy(ctx, row.ID)
 	}
 	if err != nil {
-		h.log.WarnContext(ctx, "the remains of a session that could not be made were not removed", "session", row.ID, "error", err)
+		h.work.Log.WarnContext(ctx, "the remains of a session that could not be made were not removed", "session", row.ID, "error", err)
 	}
 }
 
@@ -191,7 +191,7 @@ func (h *Hub) Session(ctx context.Context, who auth.Principal, id string) (Sessi
 
 // row returns a session's record, completed from memory.
 func (h *Hub) row(ctx context.Context, who auth.Principal, id string) (Session, error) {
-	row, err := h.o.Store.Session(ctx, who.Project, id)
+	row, err := h.work.Store.Session(ctx, who.Project, id)
 	if err == nil && row.State == SessionDeleted {
 		err = sessionGone()
 	}
@@ -226,7 +226,7 @@ func (h *Hub) Sessions(ctx context.Context, who auth.Principal, f SessionFilter,
 	if err != nil {
 		return Listing[Session]{}, err
 	}
-	list, err := h.o.Store.Sessions(ctx, who.Project, f, p)
+	list, err := h.work.Store.Sessions(ctx, who.Project, f, p)
 	for i := range list.Items {
 		list.Items[i] = h.fresh(list.Items[i])
 	}
@@ -249,11 +249,11 @@ func (h *Hub) ChangeSession(ctx context.Context, who auth.Principal, id string, 
 		err = h.networkFor(ctx, who, c.Network)
 	}
 	if err == nil {
-		row, err = h.o.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
+		row, err = h.work.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
 			if s.State == SessionDeleted {
 				return sessionGone()
 			}
-			return c.apply(s, h.now(), h.o.Base.Packages)
+			return c.apply(s, h.work.Now(), h.o.Base.Packages)
 		})
 	}
 	if err == nil {
@@ -266,7 +266,7 @@ func (h *Hub) ChangeSession(ctx context.Context, who auth.Principal, id string, 
 			err = h.changeNetwork(ctx, who.Project, id)
 		}
 	}
-	h.audit(ctx, who, "session.change", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.change", id, "", err)
 	if err != nil {
 		return Session{}, err
 	}
@@ -312,7 +312,7 @@ func (h *Hub) PauseSession(ctx context.Context, who auth.Principal, id string) (
 	if err == nil {
 		row, err = h.row(ctx, who, id)
 	}
-	h.audit(ctx, who, "session.pause", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.pause", id, "", err)
 	return row, err
 }
 
@@ -325,7 +325,7 @@ func (h *Hub) ResumeSession(ctx context.Context, who auth.Principal, id string) 
 	if err == nil {
 		row, err = h.row(ctx, who, id)
 	}
-	h.audit(ctx, who, "session.resume", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.resume", id, "", err)
 	return row, err
 }
 
@@ -338,44 +338,44 @@ func (h *Hub) DeleteSession(ctx context.Context, who auth.Principal, id string) 
 	if err == nil {
 		err = h.deleteSession(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "session.delete", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.delete", id, "", err)
 	return err
 }
 
 // mayDelete refuses to delete a session that another process may have in memory. A session of a home without a living server can be deleted anywhere: its files
 // on that disk have no record then, and are removed when a server starts there again.
 func (h *Hub) mayDelete(ctx context.Context, project, id string) error {
-	row, err := h.o.Store.Session(ctx, project, id)
+	row, err := h.work.Store.Session(ctx, project, id)
 	if err != nil || row.State == SessionDeleted {
 		return err // deleting checks this again
 	}
-	if row.Home != "" && row.Home != h.home() {
-		if _, served, err := h.o.Store.Home(ctx, row.Home); err == nil && !served {
+	if row.Home != "" && row.Home != h.work.HomeID() {
+		if _, served, err := h.work.Store.Home(ctx, row.Home); err == nil && !served {
 			return nil
 		}
 	}
-	_, err = h.here(ctx, row)
+	_, err = h.work.CheckHere(ctx, row)
 	return err
 }
 
 // deleteSession is durable when it returns; the session's files are removed soon, at the latest by Run.
 func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
-	_, err := h.o.Store.UpdateSession(ctx, project, id, func(s *Session) error {
+	_, err := h.work.Store.UpdateSession(ctx, project, id, func(s *Session) error {
 		if s.State == SessionDeleted {
 			return sessionGone()
 		}
-		s.State, s.Reason, s.Disk, s.Used = SessionDeleted, "", 0, h.now()
+		s.State, s.Reason, s.Disk, s.Used = SessionDeleted, "", 0, h.work.Now()
 		return nil
 	})
 	if err != nil && problem.Of(err).Kind != problem.NotFound {
-		h.spawn(func(ctx context.Context) { h.destroyDeleted(ctx, project, id) }) // the record may have been written despite the error
+		h.work.RunInBackground(func(ctx context.Context) { h.destroyDeleted(ctx, project, id) }) // the record may have been written despite the error
 	}
 	if err != nil {
 		return err
 	}
 	h.sessionSeen(ctx, string(SessionDeleted), id, project)
 	removed := make(chan struct{})
-	h.spawn(func(ctx context.Context) {
+	h.work.RunInBackground(func(ctx context.Context) {
 		defer close(removed)
 		h.destroyAll(ctx, id)
 	})
@@ -390,8 +390,8 @@ func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
 // destroyDeleted removes the files of a session if the store calls it deleted.
 func (h *Hub) destroyDeleted(ctx context.Context, project, id string) {
 	var row Session
-	err := h.persist(ctx, func(ctx context.Context) (err error) {
-		row, err = h.o.Store.Session(ctx, project, id)
+	err := h.work.WriteUntilStored(ctx, func(ctx context.Context) (err error) {
+		row, err = h.work.Store.Session(ctx, project, id)
 		return err
 	})
 	if err == nil && row.State == SessionDeleted {
@@ -402,6 +402,6 @@ func (h *Hub) destroyDeleted(ctx context.Context, project, id string) {
 
 func (h *Hub) destroyAll(ctx context.Context, id string) {
 	if err := h.destroy(ctx, id); err != nil {
-		h.log.WarnContext(ctx, "what is left of a deleted session was not removed", "session", id, "error", err)
+		h.work.Log.WarnContext(ctx, "what is left of a deleted session was not removed", "session", id, "error", err)
 	}
 }

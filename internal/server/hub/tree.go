@@ -19,7 +19,7 @@ func (h *Hub) Tree(ctx context.Context, who auth.Principal, session string, writ
 		return h.peek(ctx, who, session, func(ctx context.Context, l Live) error { return use(ctx, readOnly{l}) })
 	}
 	if err := who.Require(auth.FilesWrite); err != nil {
-		h.audit(ctx, who, "session.files.write", session, "", err)
+		h.work.WriteAudit(ctx, who, "session.files.write", session, "", err)
 		return err
 	}
 	return h.use(ctx, who, session, func(ctx context.Context, l Live) error {
@@ -39,7 +39,7 @@ func (w *watched) Write(ctx context.Context, path string, r io.Reader) (info wor
 	if err = w.h.mayStore(ctx, w.who.Project, w.who.Key, 0); err == nil {
 		info, err = w.Tree.Write(ctx, path, &limited{ctx: ctx, r: r, left: w.h.o.Limits.File})
 	}
-	w.h.audit(ctx, w.who, "session.file.write", w.session, path, err)
+	w.h.work.WriteAudit(ctx, w.who, "session.file.write", w.session, path, err)
 	if err == nil {
 		w.h.spend(ctx, w.who, Usage{UploadBytes: info.Size})
 	}
@@ -48,19 +48,19 @@ func (w *watched) Write(ctx context.Context, path string, r io.Reader) (info wor
 
 func (w *watched) Move(ctx context.Context, from, to string) error {
 	err := w.Tree.Move(ctx, from, to)
-	w.h.audit(ctx, w.who, "session.file.move", w.session, from+" to "+to, err)
+	w.h.work.WriteAudit(ctx, w.who, "session.file.move", w.session, from+" to "+to, err)
 	return err
 }
 
 func (w *watched) Remove(ctx context.Context, path string, all bool) error {
 	err := w.Tree.Remove(ctx, path, all)
-	w.h.audit(ctx, w.who, "session.file.delete", w.session, path, err)
+	w.h.work.WriteAudit(ctx, w.who, "session.file.delete", w.session, path, err)
 	return err
 }
 
 func (w *watched) MakeFolder(ctx context.Context, path string) error {
 	err := w.Tree.MakeFolder(ctx, path)
-	w.h.audit(ctx, w.who, "session.folder.create", w.session, path, err)
+	w.h.work.WriteAudit(ctx, w.who, "session.folder.create", w.session, path, err)
 	return err
 }
 

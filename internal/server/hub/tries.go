@@ -70,7 +70,7 @@ func (t *try) right() bool {
 func (h *Hub) tryTurn(p *plan, l *liveTurn) (loop.Answer, error) {
 	ctx, stop := context.WithCancelCause(p.work)
 	defer stop(nil)
-	from := h.now()
+	from := h.work.Now()
 	if err := h.untakeState(ctx, p); err != nil {
 		return loop.Answer{}, err
 	}
@@ -180,15 +180,15 @@ func (h *Hub) beginTry(ctx context.Context, p *plan, t *try, ended chan<- *try) 
 		return err
 	}
 	q.turn = p.turn
-	q.turn.ID, q.turn.Session, q.turn.Model, q.turn.Created, q.turn.Files, q.turn.Foreign, q.turn.Taken = ident.New(ident.Turn), row.ID, q.model.Name(), h.now(), nil, nil, Taken{}
+	q.turn.ID, q.turn.Session, q.turn.Model, q.turn.Created, q.turn.Files, q.turn.Foreign, q.turn.Taken = ident.New(ident.Turn), row.ID, q.model.Name(), h.work.Now(), nil, nil, Taken{}
 	q.turn.Tries = &TurnTries{Of: p.turn.ID, Place: t.place}
 	t.turn, q.events = q.turn, h.streams.Open(q.turn.ID)
-	if err := h.o.Store.AddTurn(ctx, q.turn); err != nil {
+	if err := h.work.Store.AddTurn(ctx, q.turn); err != nil {
 		q.events.Close()
 		return errors.Join(err, h.deleteSession(ctx, p.turn.Project, row.ID))
 	}
 	t.live = h.beginTurn(q)
-	h.spawn(func(context.Context) {
+	h.work.RunInBackground(func(context.Context) {
 		defer func() { ended <- t }()
 		t.turn, t.answer, t.err = h.runTurn(q, t.live)
 		if t.err == nil {
@@ -221,7 +221,7 @@ func (h *Hub) assess(ctx context.Context, p *plan, t *try) {
 	err := h.pause(ctx, t.turn.Project, t.turn.Session, func() error { return nil })
 	if err == nil {
 		about.Saved = true
-		err = h.o.Store.SetTries(ctx, t.turn.Project, t.turn.ID, about)
+		err = h.work.Store.SetTries(ctx, t.turn.Project, t.turn.ID, about)
 	}
 	if t.turn.Tries = &about; err != nil {
 		t.err = err
@@ -292,7 +292,7 @@ func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (lo
 	}
 	const atOnce, room = 200, 4 << 20
 	for after := int64(0); ; {
-		events, err := h.o.Store.Events(ctx, chosen.turn.ID, "", after, atOnce, room)
+		events, err := h.work.Store.Events(ctx, chosen.turn.ID, "", after, atOnce, room)
 		if err != nil || len(events) == 0 {
 			return chosen.answer, err
 		}
@@ -317,7 +317,7 @@ func (h *Hub) untakeState(ctx context.Context, p *plan) error {
 	if p.tries.Again == "" {
 		return nil
 	}
-	row, err := h.o.Store.Session(ctx, p.turn.Project, p.turn.Session)
+	row, err := h.work.Store.Session(ctx, p.turn.Project, p.turn.Session)
 	if err != nil {
 		return err
 	}
@@ -330,7 +330,7 @@ func (h *Hub) untakeState(ctx context.Context, p *plan) error {
 
 // takeState has a turn's session go on from the state of another one.
 func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.Time) error {
-	row, err := h.o.Store.Session(ctx, t.Project, t.Session)
+	row, err := h.work.Store.Session(ctx, t.Project, t.Session)
 	if err != nil {
 		return err
 	}
@@ -341,12 +341,12 @@ func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.T
 				return withoutCommands(err)
 			}
 			h.loseParked(t.Session, errTaken)
-			return h.persist(ctx, func(ctx context.Context) error {
+			return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
 				lost, err := h.rollback(ctx, row, from, "a turn with tries went on from the state before")
 				if err != nil {
 					return err
 				}
-				_, err = h.o.Store.UpdateSession(ctx, t.Project, t.Session, func(s *Session) error {
+				_, err = h.work.Store.UpdateSession(ctx, t.Project, t.Session, func(s *Session) error {
 					if s.State == SessionDeleted {
 						return sessionGone()
 					}
@@ -367,7 +367,7 @@ func (h *Hub) dropTries(ctx context.Context, project string, tries ...Turn) {
 	ctx = context.WithoutCancel(ctx)
 	for _, t := range tries {
 		if err := h.deleteSession(ctx, project, t.Session); err != nil && problem.Of(err).Kind != problem.NotFound {
-			h.log.WarnContext(ctx, "the session of a try was not removed", "session", t.Session, "error", err)
+			h.work.Log.WarnContext(ctx, "the session of a try was not removed", "session", t.Session, "error", err)
 		}
 	}
 }

@@ -30,7 +30,7 @@ func (h *Hub) turn(ctx context.Context, project, id string) (Turn, error) {
 	if _, err := h.recall(ctx, project, "", id); err != nil {
 		return Turn{}, err
 	}
-	return h.o.Store.Turn(ctx, project, id)
+	return h.work.Store.Turn(ctx, project, id)
 }
 
 // Turns lists the turns of a conversation, all branches. Needs auth.ConversationsRead.
@@ -42,13 +42,13 @@ func (h *Hub) Turns(ctx context.Context, who auth.Principal, conversation string
 	if err != nil {
 		return Listing[Turn]{}, err
 	}
-	if _, err := h.o.Store.Conversation(ctx, who.Project, conversation); err != nil {
+	if _, err := h.work.Store.Conversation(ctx, who.Project, conversation); err != nil {
 		return Listing[Turn]{}, err
 	}
 	if _, err := h.recall(ctx, who.Project, conversation, ""); err != nil {
 		return Listing[Turn]{}, err
 	}
-	return h.o.Store.Turns(ctx, who.Project, conversation, p)
+	return h.work.Store.Turns(ctx, who.Project, conversation, p)
 }
 
 // Branch returns a turn and those that it goes on from, the oldest first. Needs auth.ConversationsRead.
@@ -63,7 +63,7 @@ func (h *Hub) Branch(ctx context.Context, who auth.Principal, turn string) ([]Tu
 	if _, err := h.recall(ctx, who.Project, t.Conversation, ""); err != nil {
 		return nil, err
 	}
-	return h.o.Store.Branch(ctx, who.Project, turn)
+	return h.work.Store.Branch(ctx, who.Project, turn)
 }
 
 const (
@@ -75,7 +75,7 @@ const (
 
 // recall reserves memory for the records of a conversation's turns, or of one turn, and returns their length.
 func (h *Hub) recall(ctx context.Context, project, conversation, turn string) (int64, error) {
-	size, err := h.o.Store.TurnsSize(ctx, project, conversation, turn)
+	size, err := h.work.Store.TurnsSize(ctx, project, conversation, turn)
 	if err != nil {
 		return 0, err
 	}
@@ -94,11 +94,11 @@ func (h *Hub) CancelTurn(ctx context.Context, who auth.Principal, id string) (Tu
 	switch {
 	case err != nil:
 	case !t.State.Final():
-		err = h.runsElsewhere(ctx, problem.TurnElsewhere, "turn", t.Owner)
+		err = h.work.RunsElsewhereProblem(ctx, problem.TurnElsewhere, "turn", t.Owner)
 	case t.State == TurnWaiting:
 		h.forsakeTurn(ctx, t, "the turn that waited for results was cancelled")
 	}
-	h.audit(ctx, who, "turn.cancel", id, "", err)
+	h.work.WriteAudit(ctx, who, "turn.cancel", id, "", err)
 	return t, err
 }
 
@@ -131,11 +131,11 @@ func (h *Hub) DeleteTurn(ctx context.Context, who auth.Principal, id string) err
 	case t.Hidden:
 		err = h.forgetTurn(ctx, t)
 	default:
-		if err = h.o.Store.DeleteTurn(ctx, who.Project, id); err == nil && t.Tries != nil {
+		if err = h.work.Store.DeleteTurn(ctx, who.Project, id); err == nil && t.Tries != nil {
 			h.forgetTries(t.Project, t.Conversation, id)
 		}
 	}
-	h.audit(ctx, who, "turn.delete", id, "", err)
+	h.work.WriteAudit(ctx, who, "turn.delete", id, "", err)
 	return err
 }
 
@@ -147,7 +147,7 @@ func (h *Hub) SetForeign(ctx context.Context, who auth.Principal, turn string, f
 	if h.turns.setForeign(who.Project, turn, foreign) {
 		return nil
 	}
-	return h.o.Store.SetForeign(ctx, who.Project, turn, foreign)
+	return h.work.Store.SetForeign(ctx, who.Project, turn, foreign)
 }
 
 // Search finds words in the project's history. Needs auth.ConversationsRead.
@@ -159,7 +159,7 @@ func (h *Hub) Search(ctx context.Context, who auth.Principal, query string, p Pa
 	if err != nil {
 		return Listing[Found]{}, err
 	}
-	return h.o.Store.Search(ctx, who.Project, query, p)
+	return h.work.Store.Search(ctx, who.Project, query, p)
 }
 
 // Models lists the models that can be asked. Needs auth.ModelsRead.

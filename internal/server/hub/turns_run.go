@@ -40,7 +40,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		p.resumed.lapse(err)
 	}
 	t := p.turn
-	t.Finished, t.Work = h.now(), l.work
+	t.Finished, t.Work = h.work.Now(), l.work
 	var body []byte
 	var werr error
 	var failed *problem.Error
@@ -53,14 +53,14 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		}
 		body, werr = transcript.TurnEvent(answer)
 	} else {
-		failed = t.MarkFailed(h.forClients(p.work, "turn", t.ID, turnProblem(p.work, err)))
+		failed = t.MarkFailed(h.work.PublicProblem(p.work, "turn", t.ID, turnProblem(p.work, err)))
 		if stopped, ok := errors.AsType[*loop.Stopped](err); ok {
 			t.Messages, t.Usage, t.Steps = stopped.Messages, stopped.Usage, stopped.Steps
 			h.weigh(&t, stopped.Last)
 		}
 		body, werr = transcript.Failure(failed)
 		if failed.Kind == problem.Internal {
-			h.log.ErrorContext(p.work, "a turn failed", "turn", t.ID, "error", err)
+			h.work.Log.ErrorContext(p.work, "a turn failed", "turn", t.ID, "error", err)
 		}
 	}
 	spent := used(t.Usage, t.Cost)
@@ -81,7 +81,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		cancel()
 	}
 	if werr != nil {
-		h.log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
+		h.work.Log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
 		h.turns.over(l, t)
 	}
 	h.dropTries(p.work, t.Project, p.forks...)
@@ -93,7 +93,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		h.turns.remove(t.ID)
 		h.askLater(t.Project, t.Conversation)
 	} else {
-		h.spawn(func(ctx context.Context) { h.forgetLater(ctx, t) })
+		h.work.RunInBackground(func(ctx context.Context) { h.forgetLater(ctx, t) })
 	}
 	if failed != nil {
 		err = failed
@@ -115,18 +115,6 @@ func turnProblem(work context.Context, err error) error {
 	return err
 }
 
-// forClients returns the problem that ended a turn or an execution without the details that are for the operator. Those are in the log, with the id.
-func (h *Hub) forClients(ctx context.Context, what, id string, err error) *problem.Error {
-	if h.o.Private {
-		return problem.Of(err)
-	}
-	p, differs := problem.Public(err)
-	if differs {
-		h.log.WarnContext(ctx, "a problem of which clients get less detail", what, id, "code", p.Code, "error", err, "hint", problem.Of(err).Hint)
-	}
-	return p
-}
-
 // endTurn stores the end and then shows it to followers. A client that sees the end may begin the next turn at once.
 func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) error {
 	return h.storeTurnEnd(ctx, l, t, body, func(last []stream.Event) []stream.Event { return last })
@@ -134,7 +122,7 @@ func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) er
 
 // endBare stores a turn as failed, without its texts, after the store has refused its end: one of the texts may be the reason.
 func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) error {
-	h.log.ErrorContext(ctx, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
+	h.work.Log.ErrorContext(ctx, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
 	t.Answer, t.Messages, t.Calls = "", nil, nil
 	body, err := transcript.Failure(t.MarkFailed(problem.New(problem.TurnUnrecorded, "the turn ended, but its end could not be recorded").WithHint("ask again")))
 	if err != nil {
@@ -144,15 +132,15 @@ func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) 
 }
 
 func (h *Hub) storeTurnEnd(ctx context.Context, l *liveTurn, t *Turn, body []byte, keep func(last []stream.Event) []stream.Event) error {
-	return h.persist(ctx, func(ctx context.Context) error {
+	return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
 		return l.events.Finish(ctx, stream.Origin{}, body, func(ctx context.Context, last []stream.Event) error {
 			t.Events = last[len(last)-1].Seq
 			last = keep(last)
 			var err error
 			if t.Hidden {
-				err = h.o.Store.AddEvents(ctx, last) // its record stays unfinished, and a restart removes it
+				err = h.work.Store.AddEvents(ctx, last) // its record stays unfinished, and a restart removes it
 			} else {
-				_, err = h.o.Store.FinishTurn(ctx, *t, last)
+				_, err = h.work.Store.FinishTurn(ctx, *t, last)
 			}
 			if err == nil {
 				h.turns.over(l, *t)
@@ -315,13 +303,13 @@ func (h *Hub) forgetLater(ctx context.Context, t Turn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellPatience)
 	defer cancel()
 	if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {
-		h.log.ErrorContext(ctx, "a turn that is not to be stored was not removed; the next start removes it", "turn", t.ID, "error", err)
+		h.work.Log.ErrorContext(ctx, "a turn that is not to be stored was not removed; the next start removes it", "turn", t.ID, "error", err)
 	}
 }
 
 // forgetTurn removes every record of a hidden turn, and its conversation if it was made for the turn.
 func (h *Hub) forgetTurn(ctx context.Context, t Turn) error {
-	err := h.o.Store.DeleteTurn(ctx, t.Project, t.ID)
+	err := h.work.Store.DeleteTurn(ctx, t.Project, t.ID)
 	if err != nil {
 		return err
 	}
@@ -330,9 +318,9 @@ func (h *Hub) forgetTurn(ctx context.Context, t Turn) error {
 		return nil // the conversation is used
 	}
 	defer h.turns.free(t.Conversation)
-	c, err := h.o.Store.Conversation(ctx, t.Project, t.Conversation)
+	c, err := h.work.Store.Conversation(ctx, t.Project, t.Conversation)
 	if err != nil || c.Turns > 0 || !c.Created.Equal(t.Created) {
 		return err
 	}
-	return h.o.Store.DeleteConversation(ctx, t.Project, c.ID)
+	return h.work.Store.DeleteConversation(ctx, t.Project, c.ID)
 }

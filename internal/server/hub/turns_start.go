@@ -24,7 +24,7 @@ func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	if err == nil {
 		var request string
 		if request, err = n.Fingerprint(); err == nil {
-			id, again, err = h.once(ctx, who, "turn.start", n.Once, request, func() (string, error) {
+			id, again, err = h.work.RunOnce(ctx, who, "turn.start", n.Once, request, func() (string, error) {
 				t, err = h.startTurn(ctx, who, n)
 				return t.ID, err
 			})
@@ -33,7 +33,7 @@ func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	if again && err == nil {
 		return h.turn(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "turn.start", cmp.Or(t.ID, n.Conversation), t.Model, err)
+	h.work.WriteAudit(ctx, who, "turn.start", cmp.Or(t.ID, n.Conversation), t.Model, err)
 	return t, err
 }
 
@@ -96,7 +96,7 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	}
 	started := p.turn
 	running := h.beginTurn(p)
-	h.spawn(func(context.Context) { _, _, _ = h.runTurn(p, running) })
+	h.work.RunInBackground(func(context.Context) { _, _, _ = h.runTurn(p, running) })
 	return started, nil
 }
 
@@ -140,7 +140,7 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan,
 	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
 		p.events.Close()
 		h.turns.free(conversation.ID)
-		h.spawn(func(ctx context.Context) { h.undoTurn(ctx, p) })
+		h.work.RunInBackground(func(ctx context.Context) { h.undoTurn(ctx, p) })
 		end()
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (h *Hub) reserveTurn(ctx context.Context, p *plan, conversation string) boo
 	if ok || running == nil {
 		return ok
 	}
-	if t, err := h.o.Store.Turn(ctx, p.who.Project, running.id); err != nil || !t.State.Final() {
+	if t, err := h.work.Store.Turn(ctx, p.who.Project, running.id); err != nil || !t.State.Final() {
 		return false
 	}
 	select {
@@ -197,7 +197,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		}
 	}
 	if p.turn.Parent != "" {
-		before, err := h.o.Store.TurnHistory(ctx, p.who.Project, p.turn.Parent)
+		before, err := h.work.Store.TurnHistory(ctx, p.who.Project, p.turn.Parent)
 		if err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	prompt := cmp.Or(n.Prompt, wordsOf(n.Input))
 	p.turn = Turn{
 		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
-		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(), Files: files,
+		Prompt: prompt, Created: h.work.Now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.work.OwnerID(), Files: files,
 	}
 	if n.Queued != nil {
 		p.turn.Taken = Taken{ID: n.Queued.ID, Changed: n.Queued.Changed}
@@ -282,7 +282,7 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 		}
 		switch {
 		case n.Conversation != "" && n.Conversation != parent.Conversation:
-			if _, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation); err != nil {
+			if _, err := h.work.Store.Conversation(ctx, p.who.Project, n.Conversation); err != nil {
 				return Conversation{}, Turn{}, err
 			}
 			return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the parent turn belongs to another conversation")
@@ -310,7 +310,7 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 		p.turn.Conversation = c.ID
 		return c, Turn{}, c.Check()
 	}
-	c, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation)
+	c, err := h.work.Store.Conversation(ctx, p.who.Project, n.Conversation)
 	if err != nil {
 		return Conversation{}, Turn{}, err
 	}
@@ -332,7 +332,7 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 func (h *Hub) lastTurn(ctx context.Context, c Conversation) (Turn, error) {
 	page := Page{Limit: 10}
 	for {
-		turns, err := h.o.Store.Turns(ctx, c.Project, c.ID, page)
+		turns, err := h.work.Store.Turns(ctx, c.Project, c.ID, page)
 		if err != nil {
 			return Turn{}, err
 		}
@@ -369,7 +369,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		case err == nil && (n.Network != nil || n.Root):
 			return sessionThere()
 		case err == nil:
-			if _, err := h.here(ctx, row); err != nil {
+			if _, err := h.work.CheckHere(ctx, row); err != nil {
 				return err
 			}
 			p.turn.Session = id
@@ -398,7 +398,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	if p.made || c.Session == "" {
 		return nil // AddTurn binds the session to the conversation
 	}
-	_, err = h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
+	_, err = h.work.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
 		if row.Session == c.Session {
 			row.Session = p.turn.Session
 		}
@@ -410,11 +410,11 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 // recordTurn writes the turn, and its conversation if that is new.
 func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 	if p.made {
-		if err := h.o.Store.AddConversation(ctx, c); err != nil {
+		if err := h.work.Store.AddConversation(ctx, c); err != nil {
 			return err
 		}
 	} else if c.Title == "" && !p.turn.Hidden {
-		if _, err := h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
+		if _, err := h.work.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
 			p.untitled = row.Title == "" && row.Source == sourceWeb
 			row.Title = cmp.Or(row.Title, TitleOf(p.turn.Prompt))
 			return nil
@@ -422,15 +422,15 @@ func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 			return err
 		}
 	}
-	return h.o.Store.AddTurn(ctx, p.turn.AsStored())
+	return h.work.Store.AddTurn(ctx, p.turn.AsStored())
 }
 
 // undoTurn removes what was made for a turn that could not begin, including records that the store has despite its error.
 func (h *Hub) undoTurn(ctx context.Context, p *plan) {
 	undo := func(what string, remove func(ctx context.Context) error) {
-		err := h.persist(ctx, remove)
+		err := h.work.WriteUntilStored(ctx, remove)
 		if err != nil && problem.Of(err).Kind != problem.NotFound {
-			h.log.WarnContext(ctx, "the remains of a turn that could not begin were not removed", "what", what, "error", err)
+			h.work.Log.WarnContext(ctx, "the remains of a turn that could not begin were not removed", "what", what, "error", err)
 		}
 	}
 	if p.session != "" {
@@ -438,14 +438,14 @@ func (h *Hub) undoTurn(ctx context.Context, p *plan) {
 	}
 	if p.made {
 		undo(p.turn.Conversation, func(ctx context.Context) error {
-			return h.o.Store.DeleteConversation(ctx, p.turn.Project, p.turn.Conversation)
+			return h.work.Store.DeleteConversation(ctx, p.turn.Project, p.turn.Conversation)
 		})
 		return
 	}
 	undo(p.turn.ID, func(ctx context.Context) error {
 		if p.queued != nil {
-			return h.o.Store.UndoTurn(ctx, p.turn, *p.queued)
+			return h.work.Store.UndoTurn(ctx, p.turn, *p.queued)
 		}
-		return h.o.Store.DeleteTurn(ctx, p.turn.Project, p.turn.ID)
+		return h.work.Store.DeleteTurn(ctx, p.turn.Project, p.turn.ID)
 	})
 }

@@ -103,7 +103,7 @@ func wrongOffset(u Upload, said int64) error {
 // BeginUpload makes an upload, for which the project's disk has room from now on. Needs auth.FilesWrite. Problems: file_too_large, quota_disk, too_many_uploads.
 func (h *Hub) BeginUpload(ctx context.Context, who auth.Principal, n NewUpload) (Upload, error) {
 	u, err := h.beginUpload(ctx, who, n)
-	h.audit(ctx, who, "upload.create", u.ID, "", err)
+	h.work.WriteAudit(ctx, who, "upload.create", u.ID, "", err)
 	return u, err
 }
 
@@ -123,10 +123,10 @@ func (h *Hub) beginUpload(ctx context.Context, who auth.Principal, n NewUpload) 
 	}
 	defer counted()
 	u := Upload{
-		ID: ident.New(ident.Upload), Project: who.Project, User: who.User, Key: who.Key, Name: fileName(n.Name), Size: n.Size, Home: h.home(), Created: h.now(),
+		ID: ident.New(ident.Upload), Project: who.Project, User: who.User, Key: who.Key, Name: fileName(n.Name), Size: n.Size, Home: h.work.HomeID(), Created: h.work.Now(),
 	}
 	u.Expires = u.Created.Add(uploadLife)
-	if err := h.o.Store.AddUpload(ctx, u, mostUploads); err != nil {
+	if err := h.work.Store.AddUpload(ctx, u, mostUploads); err != nil {
 		return Upload{}, err
 	}
 	return u, nil
@@ -137,8 +137,8 @@ func (h *Hub) Upload(ctx context.Context, who auth.Principal, id string) (Upload
 	if err := who.Require(auth.FilesWrite); err != nil {
 		return Upload{}, err
 	}
-	u, err := h.o.Store.Upload(ctx, who.Project, id)
-	if err == nil && !h.now().Before(u.Expires) {
+	u, err := h.work.Store.Upload(ctx, who.Project, id)
+	if err == nil && !h.work.Now().Before(u.Expires) {
 		err = problem.New(problem.UploadNotFound, "the upload has expired")
 	}
 	if err != nil || u.File == "" {
@@ -159,8 +159,8 @@ func (h *Hub) AppendUpload(ctx context.Context, who auth.Principal, id string, p
 	if err != nil {
 		return u, err
 	}
-	if u.Home != h.home() && u.File == "" {
-		return u, h.elsewhere(ctx, problem.UploadElsewhere, "upload", u.Home)
+	if u.Home != h.work.HomeID() && u.File == "" {
+		return u, h.work.ElsewhereProblem(ctx, problem.UploadElsewhere, "upload", u.Home)
 	}
 	reading, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -237,8 +237,8 @@ func (h *Hub) receivePiece(ctx context.Context, u Upload, body io.Reader) (Uploa
 func (h *Hub) countUpload(ctx context.Context, u Upload, received int64) (Upload, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepPatience)
 	defer cancel()
-	now, err := h.o.Store.UpdateUpload(ctx, u.Project, u.ID, func(u *Upload) error {
-		u.Received, u.Expires = received, h.now().Add(uploadLife)
+	now, err := h.work.Store.UpdateUpload(ctx, u.Project, u.ID, func(u *Upload) error {
+		u.Received, u.Expires = received, h.work.Now().Add(uploadLife)
 		return nil
 	})
 	if err != nil {
@@ -250,7 +250,7 @@ func (h *Hub) countUpload(ctx context.Context, u Upload, received int64) (Upload
 // finishUpload makes a stored file of an upload that is whole. The project's disk has room for it since the upload was begun.
 func (h *Hub) finishUpload(ctx context.Context, who auth.Principal, u Upload) (Upload, error) {
 	f, err := h.fileOfUpload(ctx, who, u)
-	h.audit(ctx, who, "file.create", f.ID, "sha256 "+f.SHA256, err)
+	h.work.WriteAudit(ctx, who, "file.create", f.ID, "sha256 "+f.SHA256, err)
 	if err != nil {
 		return u, err
 	}
@@ -265,12 +265,12 @@ func (h *Hub) fileOfUpload(ctx context.Context, who auth.Principal, u Upload) (F
 		return File{}, err
 	}
 	defer got.drop()
-	f := File{ID: ident.New(ident.File), Project: u.Project, User: who.User, Name: u.Name, Size: got.size, SHA256: got.hash, Created: h.now(), Home: h.home()}
+	f := File{ID: ident.New(ident.File), Project: u.Project, User: who.User, Name: u.Name, Size: got.size, SHA256: got.hash, Created: h.work.Now(), Home: h.work.HomeID()}
 	defer h.contents.lock(f.SHA256)()
 	if err := h.contents.place(got); err != nil {
 		return File{}, err
 	}
-	if _, err := h.o.Store.FinishUpload(ctx, f, u.ID, f.Created.Add(uploadShown)); err != nil {
+	if _, err := h.work.Store.FinishUpload(ctx, f, u.ID, f.Created.Add(uploadShown)); err != nil {
 		return File{}, fmt.Errorf("add the file: %w", err) // the upload is as it was, and the sweep removes the content
 	}
 	h.contents.dropUpload(u.ID)
@@ -283,12 +283,12 @@ func (h *Hub) DropUpload(ctx context.Context, who auth.Principal, id string) err
 	if err == nil {
 		err = h.dropUpload(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "upload.delete", id, "", err)
+	h.work.WriteAudit(ctx, who, "upload.delete", id, "", err)
 	return err
 }
 
 func (h *Hub) dropUpload(ctx context.Context, project, id string) error {
-	if _, err := h.o.Store.Upload(ctx, project, id); err != nil { // nobody stops what other projects send
+	if _, err := h.work.Store.Upload(ctx, project, id); err != nil { // nobody stops what other projects send
 		return err
 	}
 	release, err := h.uploads.acquire(ctx, id, func() {})
@@ -296,7 +296,7 @@ func (h *Hub) dropUpload(ctx context.Context, project, id string) error {
 		return err
 	}
 	defer release()
-	if err := h.o.Store.DeleteUpload(ctx, project, id); err != nil {
+	if err := h.work.Store.DeleteUpload(ctx, project, id); err != nil {
 		return err
 	}
 	h.contents.dropUpload(id) // of another home: its sweep removes the bytes
@@ -305,7 +305,7 @@ func (h *Hub) dropUpload(ctx context.Context, project, id string) error {
 
 // sweepUploads removes uploads that have expired, and the bytes of those that are over.
 func (h *Hub) sweepUploads(ctx context.Context) error {
-	expired, err := h.o.Store.ExpiredUploads(ctx, h.now(), filesBatch)
+	expired, err := h.work.Store.ExpiredUploads(ctx, h.work.Now(), filesBatch)
 	if err != nil {
 		return fmt.Errorf("look for expired uploads: %w", err)
 	}
@@ -318,7 +318,7 @@ func (h *Hub) sweepUploads(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look through the bytes of uploads: %w", err)
 	}
-	over, err := h.o.Store.OverUploads(ctx, there)
+	over, err := h.work.Store.OverUploads(ctx, there)
 	if err != nil {
 		return fmt.Errorf("look for uploads that are over: %w", err)
 	}

@@ -20,7 +20,7 @@ func (h *Hub) SessionsInUse(ctx context.Context, who auth.Principal, f SessionFi
 	for i, s := range list.Items {
 		ids[i] = s.ID
 	}
-	uses, err := h.o.Store.SessionUses(ctx, who.Project, ids, MostUses)
+	uses, err := h.work.Store.SessionUses(ctx, who.Project, ids, MostUses)
 	if err != nil {
 		return Listing[Session]{}, err
 	}

@@ -19,7 +19,7 @@ func (h *Hub) UseVolume(ctx context.Context, who auth.Principal, id, path string
 		err = h.useVolume(ctx, who, id, changes, use)
 	}
 	if changes {
-		h.audit(ctx, who, "volume.change", id, path, err)
+		h.work.WriteAudit(ctx, who, "volume.change", id, path, err)
 	}
 	return err
 }
@@ -29,7 +29,7 @@ func (h *Hub) useVolume(ctx context.Context, who auth.Principal, id string, chan
 	if err != nil {
 		return err
 	}
-	v, err := h.o.Store.Volume(ctx, who.Project, id)
+	v, err := h.work.Store.Volume(ctx, who.Project, id)
 	if err == nil {
 		err = h.volumeHere(v)
 	}
@@ -62,7 +62,7 @@ func (h *Hub) MayGrow(ctx context.Context, who auth.Principal, id string, most i
 	if err != nil {
 		return 0, err
 	}
-	v, err := h.o.Store.Volume(ctx, who.Project, id)
+	v, err := h.work.Store.Volume(ctx, who.Project, id)
 	if err != nil {
 		return 0, err
 	}

@@ -49,7 +49,7 @@ func (h *Hub) volumeFolders() (VolumeFolders, error) {
 
 // AddVolume makes a volume. Needs auth.FilesWrite. Problems: volumes_absent, volume_invalid, volume_exists, too_many_volumes, quota_disk.
 func (h *Hub) AddVolume(ctx context.Context, who auth.Principal, name string) (Volume, error) {
-	v := Volume{ID: ident.New(ident.Volume), Project: who.Project, User: who.User, Key: who.Key, Name: name, Created: h.now(), Home: h.home()}
+	v := Volume{ID: ident.New(ident.Volume), Project: who.Project, User: who.User, Key: who.Key, Name: name, Created: h.work.Now(), Home: h.work.HomeID()}
 	err := who.Require(auth.FilesWrite)
 	folders := VolumeFolders(nil)
 	if err == nil {
@@ -62,18 +62,18 @@ func (h *Hub) AddVolume(ctx context.Context, who auth.Principal, name string) (V
 		err = h.mayStore(ctx, who.Project, who.Key, 0)
 	}
 	if err == nil {
-		err = h.o.Store.AddVolume(ctx, v, mostVolumes)
+		err = h.work.Store.AddVolume(ctx, v, mostVolumes)
 	}
 	if err == nil { // a record without a folder is deleted with it, a folder without a record by the sweep
 		if err = folders.Make(v.Project, v.ID); err != nil {
-			h.spawn(func(ctx context.Context) {
-				if err := h.persist(ctx, func(ctx context.Context) error { return h.o.Store.DeleteVolume(ctx, v.Project, v.ID) }); err != nil {
-					h.log.WarnContext(ctx, "a volume that could not be made is still recorded", "volume", v.ID, "error", err)
+			h.work.RunInBackground(func(ctx context.Context) {
+				if err := h.work.WriteUntilStored(ctx, func(ctx context.Context) error { return h.work.Store.DeleteVolume(ctx, v.Project, v.ID) }); err != nil {
+					h.work.Log.WarnContext(ctx, "a volume that could not be made is still recorded", "volume", v.ID, "error", err)
 				}
 			})
 		}
 	}
-	h.audit(ctx, who, "volume.create", v.ID, name, err)
+	h.work.WriteAudit(ctx, who, "volume.create", v.ID, name, err)
 	if err != nil {
 		return Volume{}, err
 	}
@@ -94,7 +94,7 @@ func (h *Hub) Volumes(ctx context.Context, who auth.Principal) ([]Volume, error)
 	if err := who.Require(auth.FilesRead); err != nil {
 		return nil, err
 	}
-	return h.o.Store.Volumes(ctx, who.Project)
+	return h.work.Store.Volumes(ctx, who.Project)
 }
 
 // Volume returns a volume by its id or its name. Needs auth.FilesRead. Problems: volume_not_found.
@@ -102,7 +102,7 @@ func (h *Hub) Volume(ctx context.Context, who auth.Principal, name string) (Volu
 	if err := who.Require(auth.FilesRead); err != nil {
 		return Volume{}, err
 	}
-	return h.o.Store.Volume(ctx, who.Project, name)
+	return h.work.Store.Volume(ctx, who.Project, name)
 }
 
 // DeleteVolume deletes a volume with all that is in it. Needs auth.FilesWrite. Problems: volume_not_found, volume_used, volume_elsewhere.
@@ -113,27 +113,27 @@ func (h *Hub) DeleteVolume(ctx context.Context, who auth.Principal, id string) e
 		folders, err = h.volumeFolders()
 	}
 	if err == nil {
-		v, err = h.o.Store.Volume(ctx, who.Project, id)
+		v, err = h.work.Store.Volume(ctx, who.Project, id)
 	}
 	if err == nil {
 		err = h.volumeHere(v)
 	}
 	if err == nil {
-		err = h.o.Store.DeleteVolume(ctx, who.Project, v.ID)
+		err = h.work.Store.DeleteVolume(ctx, who.Project, v.ID)
 	}
 	if err == nil {
-		h.spawn(func(ctx context.Context) {
+		h.work.RunInBackground(func(ctx context.Context) {
 			if err := folders.Remove(v.Project, v.ID); err != nil {
-				h.log.WarnContext(ctx, "what is left of a deleted volume was not removed", "volume", v.ID, "error", err)
+				h.work.Log.WarnContext(ctx, "what is left of a deleted volume was not removed", "volume", v.ID, "error", err)
 			}
 		})
 	}
-	h.audit(ctx, who, "volume.delete", id, "", err)
+	h.work.WriteAudit(ctx, who, "volume.delete", id, "", err)
 	return err
 }
 
 func (h *Hub) volumeHere(v Volume) error {
-	if v.Home != "" && v.Home != h.home() {
+	if v.Home != "" && v.Home != h.work.HomeID() {
 		return problem.New(problem.VolumeElsewhere, "the volume is on another server's disk").WithHint("ask the server that made it")
 	}
 	return nil
@@ -195,7 +195,7 @@ func (h *Hub) mountsFor(ctx context.Context, who auth.Principal, row Session, as
 		if m.Sub != "" && (!fs.ValidPath(m.Sub) || m.Sub == "." || len(m.Sub) > longestMountPath || strings.ContainsFunc(m.Sub, unicode.IsControl)) {
 			return nil, bad(m, "the folder in it has to be a relative path, without . and ..")
 		}
-		v, err := h.o.Store.Volume(ctx, who.Project, m.Volume)
+		v, err := h.work.Store.Volume(ctx, who.Project, m.Volume)
 		if err == nil {
 			err = h.volumeHere(v)
 		}
@@ -239,10 +239,10 @@ func (h *Hub) measureVolumes(ctx context.Context) {
 	for v := range used {
 		taken, err := h.o.Volumes.Measure(v[0], v[1])
 		if err == nil {
-			err = h.o.Store.SizeVolume(ctx, v[0], v[1], taken.Bytes)
+			err = h.work.Store.SizeVolume(ctx, v[0], v[1], taken.Bytes)
 		}
 		if err != nil && ctx.Err() == nil {
-			h.log.DebugContext(ctx, "a volume was not counted", "volume", v[1], "error", err)
+			h.work.Log.DebugContext(ctx, "a volume was not counted", "volume", v[1], "error", err)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func (h *Hub) sweepVolumes(ctx context.Context) error {
 		return nil
 	}
 	return h.o.Volumes.Sweep(func(project, id string) (bool, error) {
-		_, err := h.o.Store.Volume(ctx, project, id)
+		_, err := h.work.Store.Volume(ctx, project, id)
 		if problem.Has(err, problem.VolumeNotFound) {
 			return false, nil
 		}

@@ -1,4 +1,4 @@
-package hub
+package work
 
 import (
 	"context"
@@ -22,10 +22,10 @@ type promise struct {
 	err     error
 }
 
-// once runs a request with an idempotency key one time: do runs for the first request with the word, and every later one gets the id that do returned, also
+// RunOnce runs a request with an idempotency key one time: do runs for the first request with the word, and every later one gets the id that do returned, also
 // while the first still runs. request identifies the request (a hash of its content): the same word with another request is a problem. A request that failed
 // may be tried again. Without a word do always runs. again says that do was not run.
-func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, request string, do func() (id string, err error)) (id string, again bool, err error) {
+func (c *Core) RunOnce(ctx context.Context, who auth.Principal, action, word, request string, do func() (id string, err error)) (id string, again bool, err error) {
 	if word == "" {
 		id, err = do()
 		return id, false, err
@@ -35,13 +35,13 @@ func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, reques
 	}
 	word = action + " " + who.User + " " + word
 	for {
-		p, mine := h.promise(who.Project+" "+word, request)
+		p, mine := c.promiseFor(who.Project+" "+word, request)
 		if mine {
-			id, again, err = h.keep(ctx, who, word, p, do)
+			id, again, err = c.runPromised(ctx, who, word, p, do)
 			return id, again, err
 		}
 		if p.request != request {
-			return "", false, misused()
+			return "", false, misusedKey()
 		}
 		select {
 		case <-p.made:
@@ -54,59 +54,59 @@ func (h *Hub) once(ctx context.Context, who auth.Principal, action, word, reques
 	}
 }
 
-func misused() error {
+func misusedKey() error {
 	return problem.New(problem.IdempotencyMismatch, "this idempotency key was used for another request").WithHint("use a new key for every request")
 }
 
-// promise returns what a word will stand for, and whether the caller has to run the request.
-func (h *Hub) promise(word, request string) (p *promise, mine bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if p = h.promises[word]; p != nil {
+// promiseFor returns what a word will stand for, and whether the caller has to run the request.
+func (c *Core) promiseFor(word, request string) (p *promise, mine bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p = c.promises[word]; p != nil {
 		return p, false
 	}
 	p = &promise{request: request, made: make(chan struct{})}
-	h.promises[word] = p
+	c.promises[word] = p
 	return p, true
 }
 
-// keep runs a promised request, or finds what an earlier run has made.
-func (h *Hub) keep(ctx context.Context, who auth.Principal, word string, p *promise, do func() (string, error)) (id string, again bool, err error) {
-	forget := func() { delete(h.promises, who.Project+" "+word) }
+// runPromised runs a promised request, or finds what an earlier run has made.
+func (c *Core) runPromised(ctx context.Context, who auth.Principal, word string, p *promise, do func() (string, error)) (id string, again bool, err error) {
+	forget := func() { delete(c.promises, who.Project+" "+word) }
 	remembered := true
 	defer func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
+		c.mu.Lock()
+		defer c.mu.Unlock()
 		if p.id, p.err = id, err; remembered {
 			forget()
 		}
 		close(p.made)
 	}()
-	request, there, err := h.o.Store.Remembered(ctx, who.Project, word)
+	request, there, err := c.Store.Remembered(ctx, who.Project, word)
 	switch {
 	case err != nil:
 		return "", false, err
 	case there != "" && request != p.request:
-		return "", false, misused()
+		return "", false, misusedKey()
 	case there != "":
 		return there, true, nil
 	}
 	if id, err = do(); err != nil {
 		return id, false, err
 	}
-	until := h.now().Add(promiseLife)
+	until := c.Now().Add(promiseLife)
 	remember := func(ctx context.Context) error {
-		_, _, err := h.o.Store.Remember(ctx, who.Project, word, p.request, id, until)
+		_, _, err := c.Store.Remember(ctx, who.Project, word, p.request, id, until)
 		return err
 	}
 	if remember(context.WithoutCancel(ctx)) != nil {
 		remembered = false
-		h.spawn(func(ctx context.Context) {
-			if err := h.persist(ctx, remember); err != nil {
-				h.log.WarnContext(ctx, "an idempotency key was not stored", "error", err)
+		c.RunInBackground(func(ctx context.Context) {
+			if err := c.WriteUntilStored(ctx, remember); err != nil {
+				c.Log.WarnContext(ctx, "an idempotency key was not stored", "error", err)
 			}
-			h.mu.Lock()
-			defer h.mu.Unlock()
+			c.mu.Lock()
+			defer c.mu.Unlock()
 			forget()
 		})
 	}
