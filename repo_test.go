@@ -41,6 +41,7 @@ var layers = [][]string{
 	{"transcript", "notebook"},
 	{"hub/record"},
 	{"hub/changes", "hub/work"},
+	{"hub/meter"},
 	{"hub", "eval"},
 	{"ports", "builder", "compat/daytona/toolbox"},
 	{"store", "api", "compat/*", "webpage", "hub/hubtest"},

@@ -269,7 +269,7 @@ func (s *checkSession) close() (gone <-chan struct{}) {
 func (s *checkSession) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		deaf := false
-		err := s.h.mayRun(ctx, s.who.Project, s.who.Key)
+		err := s.h.MayRun(ctx, s.who.Project, s.who.Key)
 		if err == nil {
 			err = s.h.use(ctx, s.who, s.id, func(ctx context.Context, _ Live) error {
 				e := Execution{Project: s.who.Project, User: s.who.User, Key: s.who.Key, Session: s.id, Code: "# " + s.what}

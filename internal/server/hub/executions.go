@@ -99,7 +99,7 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		err = h.screen(ctx, &e, n.Approved)
 	}
 	if err == nil {
-		err = h.mayRun(ctx, who.Project, who.Key)
+		err = h.MayRun(ctx, who.Project, who.Key)
 	}
 	if err == nil {
 		n.Tools, err = h.withServers(ctx, who, n.Tools, n.Servers, n.AskBefore)

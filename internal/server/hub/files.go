@@ -22,13 +22,9 @@ import (
 
 // Bounds of what a caller may ask for.
 const (
-	longestFileName  = 255 // bytes of a file's name
-	longestPurpose   = 64
-	mostRequired     = 100 // requirements of one call
-	longestRequired  = 500
-	longestUsage     = 400 // days
-	mostProjectsUsed = 1000
-	filesBatch       = 100 // files that one sweep deletes
+	longestFileName = 255 // bytes of a file's name
+	longestPurpose  = 64
+	filesBatch      = 100 // files that one sweep deletes
 )
 
 // NewFile says how a file is stored.
@@ -46,7 +42,7 @@ func (h *Hub) AddFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 	if err != nil {
 		return File{}, err
 	}
-	h.spend(ctx, who, Usage{UploadBytes: f.Size})
+	h.AddUsage(ctx, who, Usage{UploadBytes: f.Size})
 	return f, nil
 }
 
@@ -57,7 +53,7 @@ func (h *Hub) addFile(ctx context.Context, who auth.Principal, n NewFile, r io.R
 	if n.Life < 0 || len(n.Purpose) > longestPurpose || strings.ContainsFunc(n.Purpose, func(r rune) bool { return !unicode.IsGraphic(r) }) {
 		return File{}, problem.New(problem.InvalidRequest, "a file's purpose must be a short word, and its life must not be negative")
 	}
-	if err := h.mayStore(ctx, who.Project, who.Key, 0); err != nil {
+	if err := h.MayStore(ctx, who.Project, who.Key, 0); err != nil {
 		return File{}, err
 	}
 	got, err := h.contents.receive(ctx, r, h.o.Limits.File)
@@ -100,7 +96,7 @@ func (h *Hub) claim(ctx context.Context, project, key string, size int64) (count
 			delete(c.held, project)
 		}
 	}
-	if err := h.mayStore(ctx, project, key, held); err != nil {
+	if err := h.MayStore(ctx, project, key, held); err != nil {
 		counted()
 		return nil, err
 	}
@@ -234,6 +230,12 @@ func (h *Hub) sweepFiles(ctx context.Context) error {
 	return h.discard(ctx, unused...)
 }
 
+// Bounds of what a caller may have installed.
+const (
+	mostRequired    = 100 // requirements of one call
+	longestRequired = 500
+)
+
 // PutFile copies a stored file into a session's workspace under path ("" is its name). Needs auth.FilesWrite.
 func (h *Hub) PutFile(ctx context.Context, who auth.Principal, session, file, path string) (info workspace.Entry, err error) {
 	defer func() { h.work.WriteAudit(ctx, who, "session.file.put", session, file+" "+path, err) }()
@@ -311,57 +313,4 @@ func (h *Hub) Packages(ctx context.Context, who auth.Principal, session string) 
 		return nil
 	})
 	return python, packages, err
-}
-
-// Usage returns what was used on the days from first to last (2026-11-21), by the project or by one of its keys. Without last it is today, without
-// first 30 days up to last. Needs auth.UsageRead.
-func (h *Hub) Usage(ctx context.Context, who auth.Principal, key, first, last string) ([]Usage, error) {
-	if err := who.Require(auth.UsageRead); err != nil {
-		return nil, err
-	}
-	first, last, err := h.days(first, last)
-	if err != nil {
-		return nil, err
-	}
-	return h.work.Store.Usage(ctx, who.Project, key, first, last)
-}
-
-// UsageOfAll returns what all projects have used together in the same days. Needs auth.ServerManage.
-func (h *Hub) UsageOfAll(ctx context.Context, who auth.Principal, first, last string) ([]Usage, error) {
-	if err := who.Require(auth.ServerManage); err != nil {
-		return nil, err
-	}
-	first, last, err := h.days(first, last)
-	if err != nil {
-		return nil, err
-	}
-	return h.work.Store.UsageOfAll(ctx, first, last)
-}
-
-// UsageByProject returns what each project has used in the same days together, those with the most processor time first, 1,000 at most. Needs auth.ServerManage.
-func (h *Hub) UsageByProject(ctx context.Context, who auth.Principal, first, last string) ([]ProjectUsage, error) {
-	if err := who.Require(auth.ServerManage); err != nil {
-		return nil, err
-	}
-	first, last, err := h.days(first, last)
-	if err != nil {
-		return nil, err
-	}
-	return h.work.Store.UsageByProject(ctx, first, last, mostProjectsUsed)
-}
-
-// days checks two days (UTC), of which the second is today and the first 29 days before it when they are left out.
-func (h *Hub) days(first, last string) (from, to string, err error) {
-	until, since := h.work.Now().UTC(), time.Time{}
-	if last != "" {
-		until, err = time.Parse(time.DateOnly, last)
-	}
-	since = until.AddDate(0, 0, -29)
-	if first != "" && err == nil {
-		since, err = time.Parse(time.DateOnly, first)
-	}
-	if err != nil || until.Sub(since) > longestUsage*24*time.Hour {
-		return "", "", problem.New(problem.InvalidDay, fmt.Sprintf("ask for at most %d days, written like 2026-11-21", longestUsage))
-	}
-	return since.Format(time.DateOnly), until.Format(time.DateOnly), nil
 }

@@ -88,12 +88,12 @@ type measured struct {
 
 // WritePath implements guestlink.Files.
 func (m measured) WritePath(ctx context.Context, path string, r io.Reader, set filesystem.Set, fresh bool) (filesystem.Entry, error) {
-	if err := m.h.mayStore(ctx, m.who.Project, m.who.Key, 0); err != nil {
+	if err := m.h.MayStore(ctx, m.who.Project, m.who.Key, 0); err != nil {
 		return filesystem.Entry{}, err
 	}
 	n, err := m.Files.WritePath(ctx, path, &limited{ctx: ctx, r: r, left: m.h.o.Limits.File}, set, fresh)
 	if err == nil {
-		m.h.spend(ctx, m.who, Usage{UploadBytes: n.Size})
+		m.h.AddUsage(ctx, m.who, Usage{UploadBytes: n.Size})
 	}
 	return n, err
 }

@@ -33,6 +33,7 @@ import (
 	"cove/internal/server/audit"
 	"cove/internal/server/auth"
 	"cove/internal/server/hub/changes"
+	"cove/internal/server/hub/meter"
 	"cove/internal/server/hub/work"
 	"cove/internal/server/ownership"
 	"cove/internal/server/stream"
@@ -198,12 +199,12 @@ type Installer interface {
 // when a drain stops waiting and interrupts what runs; and ended, which ends when the hub does.
 type Hub struct {
 	*changes.Feed
+	*meter.Meter
 
 	o        Options
 	work     *work.Core
 	streams  *stream.Streams // the events of executions and turns
 	slots    *slots
-	meter    *meter
 	sockets  *sockets
 	contents *contents
 	uploads  *uploads
@@ -267,7 +268,7 @@ func New(o Options) (*Hub, error) {
 	})
 	h.calls = waitTable[tool.Word]{h: h, all: map[string]*waits[tool.Word]{}}
 	h.inputs = waitTable[string]{h: h, all: map[string]*waits[string]{}}
-	h.meter = newMeter(h)
+	h.Meter = meter.New(h.work, meter.Options{Limits: o.Limits, Code: o.Code, Redaction: o.Redaction, Quotas: o.Quotas})
 	h.sockets = newSockets()
 	h.contents = newContents(o.Contents, o.Sealer)
 	h.uploads = &uploads{writers: map[string]*writer{}}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cove/internal/core/problem"
+	"cove/internal/server/hub/meter"
 	"cove/internal/server/ownership"
 	"cove/internal/sessions/ondisk"
 )
@@ -65,7 +66,7 @@ func (h *Hub) every(ctx context.Context, pause time.Duration, do func()) {
 func (h *Hub) pauseIdle(ctx context.Context) {
 	if h.saves() {
 		h.evictUnused(ctx, func(s *seat) bool {
-			return !h.draining && (over(h.work.Now().Sub(s.used), s.idle) || s.behind >= mostBehind && s.used.Equal(s.behindOf))
+			return !h.draining && (meter.IsFull(h.work.Now().Sub(s.used), s.idle) || s.behind >= mostBehind && s.used.Equal(s.behindOf))
 		})
 	}
 }

@@ -17,26 +17,6 @@ import (
 // MostConnections is how many of the connections of a session are remembered.
 const MostConnections = 200
 
-// reachOf returns the rules of a project and of a key, each of which has to allow a destination.
-func (h *Hub) reachOf(ctx context.Context, project, key string) ([]egress.Rules, error) {
-	limits, err := h.quotas(ctx, project, key)
-	if err != nil {
-		return nil, err
-	}
-	var all []egress.Rules
-	for _, q := range []Quota{limits.project, limits.key} {
-		if q.Network == nil {
-			continue
-		}
-		rules, err := egress.ParseRules(q.Network.Allow, q.Network.Deny)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, rules)
-	}
-	return all, nil
-}
-
 // networkFor returns the problem of a network that a session of the caller's may not have, or nil.
 func (h *Hub) networkFor(ctx context.Context, who auth.Principal, n *Network) error {
 	if n == nil {
@@ -52,7 +32,7 @@ func (h *Hub) networkFor(ctx context.Context, who auth.Principal, n *Network) er
 	if err := egress.CheckCredentials(n.Credentials, rules); err != nil {
 		return err
 	}
-	within, err := h.reachOf(ctx, who.Project, who.Key)
+	within, err := h.ReachOf(ctx, who.Project, who.Key)
 	if err != nil {
 		return err
 	}
@@ -81,7 +61,7 @@ func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen
 	if err != nil {
 		return err
 	}
-	within, err := h.reachOf(ctx, row.Project, row.Key)
+	within, err := h.ReachOf(ctx, row.Project, row.Key)
 	if err != nil {
 		return err
 	}

@@ -12,26 +12,9 @@ import (
 	"cove/internal/python/kernel"
 )
 
-// redaction is what holds for a project and a key: the project's own in the place of the server's, and the key's besides. When that cannot be read, everything is taken out.
-func (h *Hub) redaction(ctx context.Context, project, key string) redact.Kinds {
-	limits, err := h.quotas(ctx, project, key)
-	if err != nil {
-		h.work.Log.WarnContext(ctx, "what is to be redacted could not be read, so that all kinds are", "project", project, "error", err)
-		return redact.Kinds{Secrets: true, Guesses: true, Cards: true, People: true, Emails: true}
-	}
-	r := h.o.Redaction
-	if of := limits.project.Redact; of != nil {
-		r = *of
-	}
-	if of := limits.key.Redact; of != nil {
-		r.Kinds = slices.Concat(r.Kinds, of.Kinds)
-	}
-	return r.KindSet()
-}
-
 // redactionIn is redaction for what a session says: the credentials that the host adds to its requests are taken out in any case.
 func (h *Hub) redactionIn(ctx context.Context, project, key, session string) redact.Kinds {
-	k := h.redaction(ctx, project, key)
+	k := h.RedactionKinds(ctx, project, key)
 	h.mu.Lock()
 	s := h.seats[session]
 	h.mu.Unlock()

@@ -14,6 +14,7 @@ import (
 	"cove/internal/core/telemetry"
 	"cove/internal/python/kernel"
 	"cove/internal/server/audit"
+	"cove/internal/server/hub/meter"
 	"cove/internal/server/hub/record"
 	"cove/internal/server/hub/work"
 	"cove/internal/server/ownership"
@@ -143,7 +144,7 @@ func (h *Hub) loseUnrecorded(e Execution) {
 
 // enter adds an execution to the line of its kernel, and counts it against the quotas.
 func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
-	limits, err := h.quotas(ctx, t.project, t.key)
+	limits, err := h.Meter.Quotas(ctx, t.project, t.key)
 	if err != nil {
 		return err
 	}
@@ -163,7 +164,7 @@ func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case over(h.flying[t.project], limits.project.Executions), t.key != "" && over(h.flying[t.byKey()], limits.key.Executions):
+	case meter.IsFull(h.flying[t.project], limits.Project.Executions), t.key != "" && meter.IsFull(h.flying[t.byKey()], limits.Key.Executions):
 		return exhausted(problem.QuotaExecutions, "you have as many executions waiting or running as you may have")
 	case !s.join(t, h.o.Limits.Queue):
 		return exhausted(problem.QueueFull, "too many executions wait for this kernel")
@@ -359,5 +360,5 @@ func (h *Hub) count(e Execution) {
 	}
 	h.mu.Unlock()
 	cpu := cmp.Or(e.CPU, e.Wall) // an upper bound, for want of a measurement
-	h.meter.add(e.Project, e.Key, Usage{Executions: 1, WallSeconds: e.Wall.Seconds(), CPUSeconds: cpu.Seconds()})
+	h.Meter.AddUsageOf(e.Project, e.Key, Usage{Executions: 1, WallSeconds: e.Wall.Seconds(), CPUSeconds: cpu.Seconds()})
 }

@@ -7,29 +7,12 @@ import (
 	"cove/internal/code/screen"
 	"cove/internal/core/problem"
 	"cove/internal/llm/loop"
-	"cove/internal/server/hub/record"
 )
-
-// codeRules are what holds for code of a project and a key: the project's own in the place of the server's, and the key's besides.
-func (h *Hub) codeRules(ctx context.Context, project, key string) (CodeRules, error) {
-	limits, err := h.quotas(ctx, project, key)
-	if err != nil {
-		return CodeRules{}, err
-	}
-	rules := h.o.Code
-	if of := limits.project.Code; of != nil {
-		rules = *of
-	}
-	if of := limits.key.Code; of != nil {
-		rules = record.StrictestRules(rules, *of)
-	}
-	return rules, nil
-}
 
 // screen looks at the code of an execution that a client asked for, before it is recorded, and returns a problem where the code does not run. What a turn's model wrote
 // was decided before.
 func (h *Hub) screen(ctx context.Context, e *Execution, approved bool) error {
-	rules, err := h.codeRules(ctx, e.Project, e.Key)
+	rules, err := h.CodeRules(ctx, e.Project, e.Key)
 	if err != nil || cmp.Or(rules.Policy, CodeOff) == CodeOff {
 		return err
 	}
@@ -52,7 +35,7 @@ func (h *Hub) screen(ctx context.Context, e *Execution, approved bool) error {
 func (h *Hub) screenTurn(ctx context.Context, p *plan) func(code string) loop.Screening {
 	return func(code string) loop.Screening {
 		out := loop.Screening{Ask: p.asks}
-		rules, err := h.codeRules(ctx, p.turn.Project, p.turn.Key)
+		rules, err := h.CodeRules(ctx, p.turn.Project, p.turn.Key)
 		if err != nil {
 			h.work.Log.WarnContext(ctx, "the rules for code could not be read, so that code of a turn waits for its user", "error", err)
 			return loop.Screening{Ask: true}

@@ -77,7 +77,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err == nil && row.Memory != source.Memory {
 		err = h.memoryFor(row)
 	}
-	if err = errors.Join(err, h.mayStore(ctx, who.Project, who.Key, 0)); err != nil {
+	if err = errors.Join(err, h.MayStore(ctx, who.Project, who.Key, 0)); err != nil {
 		return Session{}, err
 	}
 	work, end, err := h.begin(ctx)

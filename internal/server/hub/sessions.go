@@ -54,7 +54,7 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 		row.Volumes, err = h.mountsFor(ctx, who, row, n.Volumes)
 	}
 	if err == nil {
-		err = h.mayStore(ctx, who.Project, who.Key, 0)
+		err = h.MayStore(ctx, who.Project, who.Key, 0)
 	}
 	detail := ""
 	if err == nil && n.Image != "" {

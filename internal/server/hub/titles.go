@@ -37,7 +37,7 @@ func (h *Hub) nameConversation(p *plan, t Turn) {
 		defer cancel()
 		defer context.AfterFunc(h.working, cancel)()
 		text, usage, err := writtenTitle(ctx, p.model, t)
-		h.spend(ctx, p.who, Usage{InputTokens: usage.InputTokens, OutputTokens: usage.OutputTokens})
+		h.AddUsage(ctx, p.who, Usage{InputTokens: usage.InputTokens, OutputTokens: usage.OutputTokens})
 		title := CleanTitle(text)
 		if err != nil || title == "" {
 			h.work.Log.DebugContext(ctx, "the model wrote no title", "conversation", t.Conversation, "error", err)

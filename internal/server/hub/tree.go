@@ -36,12 +36,12 @@ type watched struct {
 }
 
 func (w *watched) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
-	if err = w.h.mayStore(ctx, w.who.Project, w.who.Key, 0); err == nil {
+	if err = w.h.MayStore(ctx, w.who.Project, w.who.Key, 0); err == nil {
 		info, err = w.Tree.Write(ctx, path, &limited{ctx: ctx, r: r, left: w.h.o.Limits.File})
 	}
 	w.h.work.WriteAudit(ctx, w.who, "session.file.write", w.session, path, err)
 	if err == nil {
-		w.h.spend(ctx, w.who, Usage{UploadBytes: info.Size})
+		w.h.AddUsage(ctx, w.who, Usage{UploadBytes: info.Size})
 	}
 	return info, err
 }

@@ -243,7 +243,7 @@ finally:
 
 // passes runs a check.
 func (h *Hub) passes(ctx context.Context, p *plan, t *try, code string) (bool, error) {
-	if err := h.mayRun(ctx, p.who.Project, p.who.Key); err != nil {
+	if err := h.MayRun(ctx, p.who.Project, p.who.Key); err != nil {
 		return false, err
 	}
 	req := kernel.Request{Code: fmt.Sprintf(checking, literal(code), literal(t.answer.Text)), Mode: kernel.Cell, Unnumbered: true, Timeout: h.o.Turns.Execution}

@@ -141,7 +141,7 @@ func (h *Hub) voteReply(ctx context.Context, p *plan, text string) string {
 // countVote adds what a vote took to what the turn and its key have taken.
 func (h *Hub) countVote(p *plan, usage model.Usage) {
 	cost := h.about(p.model.Name()).Cost(usage)
-	h.spend(p.work, p.who, used(usage, cost))
+	h.AddUsage(p.work, p.who, used(usage, cost))
 	p.took(usage, cost)
 }
 

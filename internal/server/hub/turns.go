@@ -181,7 +181,7 @@ func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (m
 			return nil, err
 		}
 	}
-	if err := h.mayAsk(ctx, who.Project, who.Key); err != nil {
+	if err := h.MayAsk(ctx, who.Project, who.Key); err != nil {
 		return nil, err
 	}
 	m, err := h.openModel(ctx, name)
@@ -189,7 +189,7 @@ func (h *Hub) OpenModel(ctx context.Context, who auth.Principal, name string) (m
 		return nil, err
 	}
 	return metered{m, h.o.Turns.Time, func(u model.Usage) {
-		h.spend(ctx, who, used(u, h.about(m.Name()).Cost(u)))
+		h.AddUsage(ctx, who, used(u, h.about(m.Name()).Cost(u)))
 	}}, nil
 }
 

@@ -72,7 +72,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		about.Request = nil
 		spent, t.Usage, t.Cost, t.Tries = Usage{Turns: 1}, p.used, p.cost, &about
 	}
-	h.spend(p.work, p.who, spent)
+	h.AddUsage(p.work, p.who, spent)
 	if werr == nil {
 		recording, cancel := h.recording(p.hear != nil)
 		if werr = h.endTurn(recording, l, &t, body); stream.Refused(werr) {

@@ -223,11 +223,11 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	if n.First && n.Parent != "" {
 		return problem.New(problem.TurnInvalid, "a first turn goes on from no other one").WithHint("leave first or parent out")
 	}
-	if err := h.mayAsk(ctx, p.who.Project, p.who.Key); err != nil {
+	if err := h.MayAsk(ctx, p.who.Project, p.who.Key); err != nil {
 		return err
 	}
 	if !n.NoPython {
-		if err := h.mayRun(ctx, p.who.Project, p.who.Key); err != nil {
+		if err := h.MayRun(ctx, p.who.Project, p.who.Key); err != nil {
 			return err
 		}
 	}

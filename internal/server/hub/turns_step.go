@@ -68,7 +68,7 @@ func (s *stepper) Execute(ctx context.Context, p loop.Program) iter.Seq2[kernel.
 			yield(nil, err)
 			return
 		}
-		if err := s.h.mayRun(ctx, t.Project, t.Key); err != nil {
+		if err := s.h.MayRun(ctx, t.Project, t.Key); err != nil {
 			yield(nil, err)
 			return
 		}

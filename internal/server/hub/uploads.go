@@ -254,7 +254,7 @@ func (h *Hub) finishUpload(ctx context.Context, who auth.Principal, u Upload) (U
 	if err != nil {
 		return u, err
 	}
-	h.spend(ctx, who, Usage{UploadBytes: f.Size})
+	h.AddUsage(ctx, who, Usage{UploadBytes: f.Size})
 	u.File, u.Stored, u.Expires = f.ID, &f, f.Created.Add(uploadShown)
 	return u, nil
 }

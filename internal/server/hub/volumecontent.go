@@ -34,7 +34,7 @@ func (h *Hub) useVolume(ctx context.Context, who auth.Principal, id string, chan
 		err = h.volumeHere(v)
 	}
 	if err == nil && changes {
-		err = h.mayStore(ctx, who.Project, who.Key, 0)
+		err = h.MayStore(ctx, who.Project, who.Key, 0)
 	}
 	if err != nil {
 		return err

@@ -59,7 +59,7 @@ func (h *Hub) AddVolume(ctx context.Context, who auth.Principal, name string) (V
 		err = volumeName(name)
 	}
 	if err == nil {
-		err = h.mayStore(ctx, who.Project, who.Key, 0)
+		err = h.MayStore(ctx, who.Project, who.Key, 0)
 	}
 	if err == nil {
 		err = h.work.Store.AddVolume(ctx, v, mostVolumes)
