@@ -42,6 +42,7 @@ var layers = [][]string{
 	{"hub/record"},
 	{"hub/changes", "hub/work"},
 	{"hub/meter"},
+	{"hub/files"},
 	{"hub", "eval"},
 	{"ports", "builder", "compat/daytona/toolbox"},
 	{"store", "api", "compat/*", "webpage", "hub/hubtest"},

@@ -11,6 +11,7 @@ import (
 	"cove/internal/machine/filesystem"
 	"cove/internal/machine/guestlink"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/files"
 )
 
 // FileSystem is what a session's machine has for files. Package session documents the methods.
@@ -91,7 +92,7 @@ func (m measured) WritePath(ctx context.Context, path string, r io.Reader, set f
 	if err := m.h.MayStore(ctx, m.who.Project, m.who.Key, 0); err != nil {
 		return filesystem.Entry{}, err
 	}
-	n, err := m.Files.WritePath(ctx, path, &limited{ctx: ctx, r: r, left: m.h.o.Limits.File}, set, fresh)
+	n, err := m.Files.WritePath(ctx, path, files.NewBoundedReader(ctx, r, m.h.o.Limits.File), set, fresh)
 	if err == nil {
 		m.h.AddUsage(ctx, m.who, Usage{UploadBytes: n.Size})
 	}

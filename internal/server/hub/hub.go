@@ -33,6 +33,7 @@ import (
 	"cove/internal/server/audit"
 	"cove/internal/server/auth"
 	"cove/internal/server/hub/changes"
+	"cove/internal/server/hub/files"
 	"cove/internal/server/hub/meter"
 	"cove/internal/server/hub/work"
 	"cove/internal/server/ownership"
@@ -193,29 +194,26 @@ type Installer interface {
 //   - mu guards the maps and everything in a seat, a liveExecution and a line. It is held for moments: code that holds it neither waits nor calls a Live, the store or an emit function. Code that has to wait copies a channel and releases mu.
 //   - A seat is a session in memory. seat.moving is not nil while one goroutine loads or evicts the session: only that goroutine uses the session then, and all others wait until the channel is closed. seat.users counts who has acquired the session; it is evicted at 0 only.
 //   - A liveExecution waits or runs. It waits in its kernel's line, then for one of the server's slots; it keeps both until its end is stored, so that nothing new begins while the store does not answer.
-//   - slots.mu and uploads.mu, and the locks of package work, are leaves: no lock is taken under them. Nothing of package stream is called while mu is held.
+//   - slots.mu and the locks of packages work, meter and files are leaves: no lock of this package is taken under them. Nothing of package stream is called while mu is held.
 //
 // Goroutines are begun with work.Core.RunInBackground and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
 // when a drain stops waiting and interrupts what runs; and ended, which ends when the hub does.
 type Hub struct {
 	*changes.Feed
+	*files.Library
 	*meter.Meter
 
-	o        Options
-	work     *work.Core
-	streams  *stream.Streams // the events of executions and turns
-	slots    *slots
-	sockets  *sockets
-	contents *contents
-	uploads  *uploads
-	gauge    *gauge
-	fetches  *fetches
-	turns    turnTable
-	calls    waitTable[tool.Word] // that wait for approval
-	inputs   waitTable[string]    // requests of code that wait for a line
-	asking   oneEach              // by conversation, of what is asked out of queues
-
-	mounted map[[2]string]bool // projects and volumes that sessions in memory had when volumes were counted last; mu guards it
+	o       Options
+	work    *work.Core
+	streams *stream.Streams // the events of executions and turns
+	slots   *slots
+	sockets *sockets
+	gauge   *gauge
+	fetches *fetches
+	turns   turnTable
+	calls   waitTable[tool.Word] // that wait for approval
+	inputs  waitTable[string]    // requests of code that wait for a line
+	asking  oneEach              // by conversation, of what is asked out of queues
 
 	working   context.Context
 	interrupt context.CancelCauseFunc
@@ -269,9 +267,10 @@ func New(o Options) (*Hub, error) {
 	h.calls = waitTable[tool.Word]{h: h, all: map[string]*waits[tool.Word]{}}
 	h.inputs = waitTable[string]{h: h, all: map[string]*waits[string]{}}
 	h.Meter = meter.New(h.work, meter.Options{Limits: o.Limits, Code: o.Code, Redaction: o.Redaction, Quotas: o.Quotas})
+	h.Library = files.New(h.work, h.Meter, files.Options{
+		Contents: o.Contents, Sealer: o.Sealer, Volumes: o.Volumes, NoVolumes: o.NoVolumes, MostFile: o.Limits.File, MostVolume: o.Limits.Volume,
+	})
 	h.sockets = newSockets()
-	h.contents = newContents(o.Contents, o.Sealer)
-	h.uploads = &uploads{writers: map[string]*writer{}}
 	h.gauge = &gauge{look: o.Room}
 	h.fetches = newFetches(o.Limits.Fetches)
 	h.show(o.Telemetry)

@@ -25,6 +25,9 @@ const (
 	pingPatience = 5 * time.Second
 )
 
+// measureEvery is how often volumes in use are counted.
+const measureEvery = 20 * time.Second
+
 // Run saves, pauses, deletes and sweeps until ctx ends. Call it once.
 func (h *Hub) Run(ctx context.Context) error {
 	var all sync.WaitGroup
@@ -39,7 +42,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		})
 	})
 	if h.o.Volumes != nil {
-		all.Go(func() { h.every(ctx, measureEvery, func() { h.measureVolumes(ctx) }) })
+		all.Go(func() { h.every(ctx, measureEvery, func() { h.MeasureVolumes(ctx, h.volumesInMemory()) }) })
 	}
 	all.Go(func() { h.every(ctx, sweepEvery, func() { h.sweep(ctx) }) })
 	all.Wait()
@@ -113,12 +116,25 @@ func (h *Hub) sweep(ctx context.Context) {
 	if err := h.o.Sessions.Sweep(); err != nil {
 		h.work.Log.WarnContext(ctx, "the files of deleted sessions were not removed", "error", err)
 	}
-	if err := h.sweepFiles(ctx); err != nil {
+	if err := h.SweepFiles(ctx); err != nil {
 		h.work.Log.WarnContext(ctx, "expired files were not deleted", "error", err)
 	}
-	if err := h.sweepUploads(ctx); err != nil {
+	if err := h.SweepUploads(ctx); err != nil {
 		h.work.Log.WarnContext(ctx, "expired uploads were not removed", "error", err)
 	}
+}
+
+// volumesInMemory returns the projects and the ids of the volumes that sessions in memory have.
+func (h *Hub) volumesInMemory() map[[2]string]bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := map[[2]string]bool{}
+	for _, s := range h.seats {
+		for _, m := range s.volumes {
+			all[[2]string{s.project, m.Volume}] = true
+		}
+	}
+	return all
 }
 
 // reconcile corrects the records of sessions that are called active and are not in memory.

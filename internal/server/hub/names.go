@@ -2,7 +2,16 @@ package hub
 
 import (
 	"cove/internal/server/hub/changes"
+	"cove/internal/server/hub/files"
 	"cove/internal/server/hub/record"
+)
+
+// What package files is asked with.
+type (
+	NewFile       = files.NewFile
+	NewUpload     = files.NewUpload
+	Piece         = files.Piece
+	VolumeFolders = files.VolumeFolders
 )
 
 // What package changes reports.

@@ -34,10 +34,10 @@ func (h *Hub) Recover(ctx context.Context) error {
 		if err := h.recoverHome(ctx); err != nil {
 			return fmt.Errorf("recover sessions: %w", err)
 		}
-		if err := h.sweepVolumes(ctx); err != nil {
+		if err := h.SweepVolumes(ctx); err != nil {
 			h.work.Log.WarnContext(ctx, "folders of volumes were not removed", "error", err)
 		}
-		if err := h.sweepUploads(ctx); err != nil {
+		if err := h.SweepUploads(ctx); err != nil {
 			h.work.Log.WarnContext(ctx, "expired uploads were not removed", "error", err)
 		}
 	}

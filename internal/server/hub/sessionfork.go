@@ -106,7 +106,7 @@ func (h *Hub) copySession(ctx context.Context, from, point string, row *Session)
 	if err != nil {
 		return withoutCommands(err)
 	}
-	counted, err := h.claim(ctx, row.Project, row.Key, withoutPoints(source))
+	counted, err := h.ClaimRoom(ctx, row.Project, row.Key, withoutPoints(source))
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 		err = row.KeepSecrets(n.Network)
 	}
 	if err == nil {
-		row.Volumes, err = h.mountsFor(ctx, who, row, n.Volumes)
+		row.Volumes, err = h.MountsFor(ctx, who, row, n.Volumes)
 	}
 	if err == nil {
 		err = h.MayStore(ctx, who.Project, who.Key, 0)

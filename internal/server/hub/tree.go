@@ -7,6 +7,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/machine/workspace"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/files"
 )
 
 // Tree loads a session and calls use with its workspace, which use may not keep. With write, use may change the workspace, which needs auth.FilesWrite,
@@ -37,7 +38,7 @@ type watched struct {
 
 func (w *watched) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
 	if err = w.h.MayStore(ctx, w.who.Project, w.who.Key, 0); err == nil {
-		info, err = w.Tree.Write(ctx, path, &limited{ctx: ctx, r: r, left: w.h.o.Limits.File})
+		info, err = w.Tree.Write(ctx, path, files.NewBoundedReader(ctx, r, w.h.o.Limits.File))
 	}
 	w.h.work.WriteAudit(ctx, w.who, "session.file.write", w.session, path, err)
 	if err == nil {

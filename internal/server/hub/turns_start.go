@@ -236,7 +236,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	}
 	var files []TurnFile
 	for _, id := range n.Files {
-		f, err := h.file(ctx, p.who, id)
+		f, err := h.FindFile(ctx, p.who, id)
 		if err != nil {
 			return err
 		}

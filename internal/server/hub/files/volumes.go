@@ -1,12 +1,12 @@
-package hub
+package files
 
 import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
-	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -14,6 +14,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/machine/volume"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // VolumeFolders are the volumes on the disk. *volume.Folders has it.
@@ -27,8 +28,6 @@ type VolumeFolders interface {
 }
 
 const (
-	measureEvery = 20 * time.Second // how often volumes in use are counted
-
 	mostVolumes       = 100 // of a project
 	mostMounts        = 10  // of a session
 	longestVolumeName = 100
@@ -36,46 +35,46 @@ const (
 )
 
 // volumeFolders returns the volumes on the disk, or why there are none.
-func (h *Hub) volumeFolders() (VolumeFolders, error) {
-	if h.o.Volumes == nil {
-		why := h.o.NoVolumes
+func (l *Library) volumeFolders() (VolumeFolders, error) {
+	if l.o.Volumes == nil {
+		why := l.o.NoVolumes
 		if why == "" {
 			why = "it was started without them"
 		}
 		return nil, problem.New(problem.VolumesAbsent, "there are no volumes on this server: "+why).WithHint("put files into sessions instead; the operator can run cove serve as root")
 	}
-	return h.o.Volumes, nil
+	return l.o.Volumes, nil
 }
 
 // AddVolume makes a volume. Needs auth.FilesWrite. Problems: volumes_absent, volume_invalid, volume_exists, too_many_volumes, quota_disk.
-func (h *Hub) AddVolume(ctx context.Context, who auth.Principal, name string) (Volume, error) {
-	v := Volume{ID: ident.New(ident.Volume), Project: who.Project, User: who.User, Key: who.Key, Name: name, Created: h.work.Now(), Home: h.work.HomeID()}
+func (l *Library) AddVolume(ctx context.Context, who auth.Principal, name string) (record.Volume, error) {
+	v := record.Volume{ID: ident.New(ident.Volume), Project: who.Project, User: who.User, Key: who.Key, Name: name, Created: l.work.Now(), Home: l.work.HomeID()}
 	err := who.Require(auth.FilesWrite)
 	folders := VolumeFolders(nil)
 	if err == nil {
-		folders, err = h.volumeFolders()
+		folders, err = l.volumeFolders()
 	}
 	if err == nil {
 		err = volumeName(name)
 	}
 	if err == nil {
-		err = h.MayStore(ctx, who.Project, who.Key, 0)
+		err = l.meter.MayStore(ctx, who.Project, who.Key, 0)
 	}
 	if err == nil {
-		err = h.work.Store.AddVolume(ctx, v, mostVolumes)
+		err = l.work.Store.AddVolume(ctx, v, mostVolumes)
 	}
 	if err == nil { // a record without a folder is deleted with it, a folder without a record by the sweep
 		if err = folders.Make(v.Project, v.ID); err != nil {
-			h.work.RunInBackground(func(ctx context.Context) {
-				if err := h.work.WriteUntilStored(ctx, func(ctx context.Context) error { return h.work.Store.DeleteVolume(ctx, v.Project, v.ID) }); err != nil {
-					h.work.Log.WarnContext(ctx, "a volume that could not be made is still recorded", "volume", v.ID, "error", err)
+			l.work.RunInBackground(func(ctx context.Context) {
+				if err := l.work.WriteUntilStored(ctx, func(ctx context.Context) error { return l.work.Store.DeleteVolume(ctx, v.Project, v.ID) }); err != nil {
+					l.work.Log.WarnContext(ctx, "a volume that could not be made is still recorded", "volume", v.ID, "error", err)
 				}
 			})
 		}
 	}
-	h.work.WriteAudit(ctx, who, "volume.create", v.ID, name, err)
+	l.work.WriteAudit(ctx, who, "volume.create", v.ID, name, err)
 	if err != nil {
-		return Volume{}, err
+		return record.Volume{}, err
 	}
 	return v, nil
 }
@@ -90,86 +89,86 @@ func volumeName(name string) error {
 }
 
 // Volumes lists the volumes of the caller's project, the oldest first. Needs auth.FilesRead.
-func (h *Hub) Volumes(ctx context.Context, who auth.Principal) ([]Volume, error) {
+func (l *Library) Volumes(ctx context.Context, who auth.Principal) ([]record.Volume, error) {
 	if err := who.Require(auth.FilesRead); err != nil {
 		return nil, err
 	}
-	return h.work.Store.Volumes(ctx, who.Project)
+	return l.work.Store.Volumes(ctx, who.Project)
 }
 
 // Volume returns a volume by its id or its name. Needs auth.FilesRead. Problems: volume_not_found.
-func (h *Hub) Volume(ctx context.Context, who auth.Principal, name string) (Volume, error) {
+func (l *Library) Volume(ctx context.Context, who auth.Principal, name string) (record.Volume, error) {
 	if err := who.Require(auth.FilesRead); err != nil {
-		return Volume{}, err
+		return record.Volume{}, err
 	}
-	return h.work.Store.Volume(ctx, who.Project, name)
+	return l.work.Store.Volume(ctx, who.Project, name)
 }
 
 // DeleteVolume deletes a volume with all that is in it. Needs auth.FilesWrite. Problems: volume_not_found, volume_used, volume_elsewhere.
-func (h *Hub) DeleteVolume(ctx context.Context, who auth.Principal, id string) error {
+func (l *Library) DeleteVolume(ctx context.Context, who auth.Principal, id string) error {
 	err := who.Require(auth.FilesWrite)
-	folders, v := VolumeFolders(nil), Volume{}
+	folders, v := VolumeFolders(nil), record.Volume{}
 	if err == nil {
-		folders, err = h.volumeFolders()
+		folders, err = l.volumeFolders()
 	}
 	if err == nil {
-		v, err = h.work.Store.Volume(ctx, who.Project, id)
+		v, err = l.work.Store.Volume(ctx, who.Project, id)
 	}
 	if err == nil {
-		err = h.volumeHere(v)
+		err = l.volumeHere(v)
 	}
 	if err == nil {
-		err = h.work.Store.DeleteVolume(ctx, who.Project, v.ID)
+		err = l.work.Store.DeleteVolume(ctx, who.Project, v.ID)
 	}
 	if err == nil {
-		h.work.RunInBackground(func(ctx context.Context) {
+		l.work.RunInBackground(func(ctx context.Context) {
 			if err := folders.Remove(v.Project, v.ID); err != nil {
-				h.work.Log.WarnContext(ctx, "what is left of a deleted volume was not removed", "volume", v.ID, "error", err)
+				l.work.Log.WarnContext(ctx, "what is left of a deleted volume was not removed", "volume", v.ID, "error", err)
 			}
 		})
 	}
-	h.work.WriteAudit(ctx, who, "volume.delete", id, "", err)
+	l.work.WriteAudit(ctx, who, "volume.delete", id, "", err)
 	return err
 }
 
-func (h *Hub) volumeHere(v Volume) error {
-	if v.Home != "" && v.Home != h.work.HomeID() {
+func (l *Library) volumeHere(v record.Volume) error {
+	if v.Home != "" && v.Home != l.work.HomeID() {
 		return problem.New(problem.VolumeElsewhere, "the volume is on another server's disk").WithHint("ask the server that made it")
 	}
 	return nil
 }
 
-// reserved are places of a sandbox in which, and above which, no volume is shown.
-var reserved = []string{"/proc", "/sys", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt/cove", "/run", "/root", "/mnt/data"}
+// reservedPlaces are places of a sandbox in which, and above which, no volume is shown.
+var reservedPlaces = []string{"/proc", "/sys", "/dev", "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt/cove", "/run", "/root", "/mnt/data"}
 
-// within says whether a path is another one, or below it.
-func within(p, of string) bool { return p == of || strings.HasPrefix(p, of+"/") }
+// isWithin says whether a path is another one, or below it.
+func isWithin(p, of string) bool { return p == of || strings.HasPrefix(p, of+"/") }
 
 // mountFault is what is wrong with the place of a volume, or "".
 func mountFault(p string) string {
 	if !path.IsAbs(p) || path.Clean(p) != p || len(p) > longestMountPath || !utf8.ValidString(p) || strings.ContainsFunc(p, unicode.IsControl) || p == "/" {
 		return "it has to be an absolute path, without . and .., and not /"
 	}
-	for _, r := range reserved {
-		if within(p, r) || within(r, p) {
+	for _, r := range reservedPlaces {
+		if isWithin(p, r) || isWithin(r, p) {
 			first, _, _ := strings.Cut(r[1:], "/")
 			return "the sandbox has something else in /" + first
 		}
 	}
 	for _, r := range []string{"/home/user", "/tmp"} {
-		if within(r, p) {
+		if isWithin(r, p) {
 			return "there is something already; take a folder below it"
 		}
 	}
 	return ""
 }
 
-// mountsFor completes what a new session says of volumes. Problems: volumes_absent, volume_invalid, volume_not_found, volume_elsewhere.
-func (h *Hub) mountsFor(ctx context.Context, who auth.Principal, row Session, asked []VolumeMount) ([]VolumeMount, error) {
+// MountsFor completes what a new session says of volumes. Problems: volumes_absent, volume_invalid, volume_not_found, volume_elsewhere.
+func (l *Library) MountsFor(ctx context.Context, who auth.Principal, row record.Session, asked []record.VolumeMount) ([]record.VolumeMount, error) {
 	if len(asked) == 0 {
 		return nil, nil
 	}
-	folders, err := h.volumeFolders()
+	folders, err := l.volumeFolders()
 	for _, action := range []auth.Action{auth.FilesRead, auth.FilesWrite} {
 		if err == nil {
 			err = who.Require(action)
@@ -178,7 +177,7 @@ func (h *Hub) mountsFor(ctx context.Context, who auth.Principal, row Session, as
 	if err != nil {
 		return nil, err
 	}
-	bad := func(m VolumeMount, what string) *problem.Error {
+	bad := func(m record.VolumeMount, what string) *problem.Error {
 		return problem.New(problem.VolumeInvalid, fmt.Sprintf("the session cannot have the volume %.100q there: %s", m.Volume, what))
 	}
 	if len(asked) > mostMounts {
@@ -187,7 +186,7 @@ func (h *Hub) mountsFor(ctx context.Context, who auth.Principal, row Session, as
 	if row.System > 0 {
 		return nil, problem.New(problem.VolumeInvalid, "a session with a root cannot have volumes").WithHint("leave the root out, or the volumes")
 	}
-	var out []VolumeMount
+	var out []record.VolumeMount
 	for _, m := range asked {
 		if fault := mountFault(m.Path); fault != "" {
 			return nil, bad(m, fault)
@@ -195,9 +194,9 @@ func (h *Hub) mountsFor(ctx context.Context, who auth.Principal, row Session, as
 		if m.Sub != "" && (!fs.ValidPath(m.Sub) || m.Sub == "." || len(m.Sub) > longestMountPath || strings.ContainsFunc(m.Sub, unicode.IsControl)) {
 			return nil, bad(m, "the folder in it has to be a relative path, without . and ..")
 		}
-		v, err := h.work.Store.Volume(ctx, who.Project, m.Volume)
+		v, err := l.work.Store.Volume(ctx, who.Project, m.Volume)
 		if err == nil {
-			err = h.volumeHere(v)
+			err = l.volumeHere(v)
 		}
 		if err != nil {
 			return nil, err
@@ -205,7 +204,7 @@ func (h *Hub) mountsFor(ctx context.Context, who auth.Principal, row Session, as
 		m.Volume = v.ID
 		for _, other := range out {
 			switch {
-			case within(m.Path, other.Path) || within(other.Path, m.Path):
+			case isWithin(m.Path, other.Path) || isWithin(other.Path, m.Path):
 				return nil, bad(m, "another volume is there already, in it or around it")
 			case m.Volume == other.Volume && m.Sub == other.Sub:
 				return nil, bad(m, "the session has the volume at another place already")
@@ -221,39 +220,32 @@ func (h *Hub) mountsFor(ctx context.Context, who auth.Principal, row Session, as
 	return out, nil
 }
 
-// measureVolumes counts the volumes of sessions that are in memory, or were when it was called last.
-func (h *Hub) measureVolumes(ctx context.Context) {
-	h.mu.Lock()
-	used := h.mounted
-	if used == nil {
-		used = map[[2]string]bool{}
-	}
-	h.mounted = map[[2]string]bool{}
-	for _, s := range h.seats {
-		for _, m := range s.volumes {
-			key := [2]string{s.project, m.Volume}
-			used[key], h.mounted[key] = true, true
-		}
-	}
-	h.mu.Unlock()
+// MeasureVolumes counts the volumes of sessions that are in memory, or were when it was called last: inMemory has the projects and the ids of the former, and
+// belongs to MeasureVolumes then.
+func (l *Library) MeasureVolumes(ctx context.Context, inMemory map[[2]string]bool) {
+	l.mu.Lock()
+	used := maps.Clone(inMemory)
+	maps.Copy(used, l.mounted)
+	l.mounted = inMemory
+	l.mu.Unlock()
 	for v := range used {
-		taken, err := h.o.Volumes.Measure(v[0], v[1])
+		taken, err := l.o.Volumes.Measure(v[0], v[1])
 		if err == nil {
-			err = h.work.Store.SizeVolume(ctx, v[0], v[1], taken.Bytes)
+			err = l.work.Store.SizeVolume(ctx, v[0], v[1], taken.Bytes)
 		}
 		if err != nil && ctx.Err() == nil {
-			h.work.Log.DebugContext(ctx, "a volume was not counted", "volume", v[1], "error", err)
+			l.work.Log.DebugContext(ctx, "a volume was not counted", "volume", v[1], "error", err)
 		}
 	}
 }
 
-// sweepVolumes removes folders of volumes that have no record, as after a server was killed.
-func (h *Hub) sweepVolumes(ctx context.Context) error {
-	if h.o.Volumes == nil {
+// SweepVolumes removes folders of volumes that have no record, as after a server was killed.
+func (l *Library) SweepVolumes(ctx context.Context) error {
+	if l.o.Volumes == nil {
 		return nil
 	}
-	return h.o.Volumes.Sweep(func(project, id string) (bool, error) {
-		_, err := h.work.Store.Volume(ctx, project, id)
+	return l.o.Volumes.Sweep(func(project, id string) (bool, error) {
+		_, err := l.work.Store.Volume(ctx, project, id)
 		if problem.Has(err, problem.VolumeNotFound) {
 			return false, nil
 		}
