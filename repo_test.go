@@ -39,6 +39,10 @@ var layers = [][]string{
 	{"session", "advice", "display"},
 	{"loop", "template", "ondisk"},
 	{"transcript", "notebook"},
+	{"hub/record"},
+	{"hub/changes", "hub/work"},
+	{"hub/meter"},
+	{"hub/files"},
 	{"hub", "eval"},
 	{"ports", "builder", "compat/daytona/toolbox"},
 	{"store", "api", "compat/*", "webpage", "hub/hubtest"},
@@ -135,6 +139,7 @@ func TestWhatIsNotKnownByName(t *testing.T) {
 var edges = map[string][]string{
 	"kernel":                 {"deps"},
 	"hub":                    {"wire"}, // what is said between host and guest is for those who talk to guests
+	"hub/*":                  {"wire"},
 	"api":                    {"wire"},
 	"compat/*":               {"wire"},
 	"compat/daytona/toolbox": {"wire"},

@@ -98,7 +98,7 @@ func (h *Hub) ApproveTurn(ctx context.Context, who auth.Principal, id string, w 
 	case w.Run:
 		detail = "run"
 	}
-	h.audit(ctx, who, "turn.approve", id, detail, err)
+	h.work.WriteAudit(ctx, who, "turn.approve", id, detail, err)
 	return t, err
 }
 
@@ -115,7 +115,7 @@ func (h *Hub) approveTurn(ctx context.Context, who auth.Principal, id string, w 
 	if l == nil || l.project != who.Project {
 		t, err := h.turn(ctx, who.Project, id)
 		if err == nil && !t.State.Final() {
-			err = h.runsElsewhere(ctx, problem.TurnElsewhere, "turn", t.Owner)
+			err = h.work.RunsElsewhereProblem(ctx, problem.TurnElsewhere, "turn", t.Owner)
 		}
 		if err == nil {
 			err = notWaiting()
@@ -152,7 +152,7 @@ func (h *Hub) wait(ctx context.Context, l *liveTurn, e loop.Approval) error {
 	if len(h.turns.waiting("")) >= mostWaiting || len(h.turns.waiting(l.project)) >= mostProjectWaiting {
 		return problem.New(problem.TooManyWaiting, "too many turns wait for approval").WithHint("decide about some of them, or cancel them")
 	}
-	p := &pending{Waiting: Waiting{Step: e.Step, Code: e.Code, Why: e.Why, Since: h.now()}, decided: make(chan loop.Decision, 1)}
+	p := &pending{Waiting: Waiting{Step: e.Step, Code: e.Code, Why: e.Why, Since: h.work.Now()}, decided: make(chan loop.Decision, 1)}
 	h.turns.ask(l, p)
 	h.recordWaiting(ctx, l, &p.Waiting)
 	return nil
@@ -162,8 +162,8 @@ func (h *Hub) wait(ctx context.Context, l *liveTurn, e loop.Approval) error {
 func (h *Hub) recordWaiting(ctx context.Context, l *liveTurn, w *Waiting) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitingPatience)
 	defer cancel()
-	if err := h.o.Store.SetWaiting(ctx, l.project, l.id, w); err != nil {
-		h.log.WarnContext(ctx, "what a turn waits for was not recorded", "turn", l.id, "error", err)
+	if err := h.work.Store.SetWaiting(ctx, l.project, l.id, w); err != nil {
+		h.work.Log.WarnContext(ctx, "what a turn waits for was not recorded", "turn", l.id, "error", err)
 	}
 }
 

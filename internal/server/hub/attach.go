@@ -53,12 +53,12 @@ func (h *Hub) AttachSession(ctx context.Context, who auth.Principal, a Attachmen
 func (h *Hub) attachedRow(ctx context.Context, who auth.Principal, a Attachment) (Session, error) {
 	row := h.newRow(who, NewSession{Name: a.Name, Packages: a.Packages, Memory: a.Memory, CPUs: a.CPUs})
 	row.ID = a.ID
-	there, err := h.o.Store.UpdateSession(ctx, who.Project, a.ID, func(s *Session) error {
+	there, err := h.work.Store.UpdateSession(ctx, who.Project, a.ID, func(s *Session) error {
 		s.State, s.Reason, s.Used, s.Expires, s.Home, s.Owner = SessionActive, "", row.Used, row.Expires, row.Home, row.Owner
 		return nil
 	})
 	if problem.Is(err, problem.NotFound) {
-		return row, h.o.Store.AddSession(ctx, row)
+		return row, h.work.Store.AddSession(ctx, row)
 	}
 	return there, err
 }
@@ -104,8 +104,8 @@ func (h *Hub) DetachSession(ctx context.Context, who auth.Principal, id string, 
 	state, reason := end()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordPatience)
 	defer cancel()
-	return h.persist(ctx, func(ctx context.Context) error {
-		_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+	return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
+		_, err := h.work.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 			row.State, row.Reason, row.Used, row.Executions, row.Owner = state, reason, used, ran, ""
 			return nil
 		})
@@ -153,7 +153,7 @@ func (h *Hub) RunExecution(ctx context.Context, who auth.Principal, session stri
 		recording, cancel := h.recording(true)
 		defer cancel()
 		if err := h.conclude(recording, events, e, done); err != nil {
-			h.log.ErrorContext(work, "the end of an execution was not recorded", "execution", e.ID, "error", err)
+			h.work.Log.ErrorContext(work, "the end of an execution was not recorded", "execution", e.ID, "error", err)
 		}
 		if failed == nil {
 			_ = hear(done) // the caller learns how the code ended also where that was not recorded
@@ -167,9 +167,9 @@ func (h *Hub) RunExecution(ctx context.Context, who auth.Principal, session stri
 // recordPatience at most.
 func (h *Hub) recording(heard bool) (context.Context, context.CancelFunc) {
 	if heard {
-		return context.WithTimeout(h.ended, recordPatience)
+		return context.WithTimeout(h.work.Ended, recordPatience)
 	}
-	return h.ended, func() {}
+	return h.work.Ended, func() {}
 }
 
 // RunTurn is StartTurn for a caller in this process. It calls hear for each event at once, one call after the other, and an loop.Answer comes last. An error
@@ -179,7 +179,7 @@ func (h *Hub) RunTurn(ctx context.Context, who auth.Principal, n NewTurn, hear f
 	if err := mayStart(who, n); err != nil {
 		return Turn{}, err
 	}
-	n.heard = true
+	n.Heard = true
 	p, err := h.plan(ctx, who, n)
 	if err != nil {
 		return Turn{}, err

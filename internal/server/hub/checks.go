@@ -16,6 +16,7 @@ import (
 	"cove/internal/http/bodybudget"
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // Code is checked in sessions of their own, which are deleted afterwards: what is installed for a check, and what the code does, stays out of those of users. Each
@@ -106,7 +107,7 @@ func (h *Hub) Check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 	if err == nil {
 		out, err = h.check(ctx, who, n)
 	}
-	h.audit(ctx, who, "check.run", n.Session, string(n.Kind), err)
+	h.work.WriteAudit(ctx, who, "check.run", n.Session, string(n.Kind), err)
 	return out, err
 }
 
@@ -138,7 +139,7 @@ func (h *Hub) check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 		case <-work.Done():
 		}
 	}()
-	checker := &advice.Checker{Session: session, Timeout: tighter(n.Timeout, h.o.Limits.Execution)}
+	checker := &advice.Checker{Session: session, Timeout: record.Tighter(n.Timeout, h.o.Limits.Execution)}
 	return n.do(work, checker, src, against)
 }
 
@@ -235,7 +236,7 @@ var _ advice.Session = (*checkSession)(nil)
 func (h *Hub) openCheck(ctx context.Context, who auth.Principal, what, origin string) (*checkSession, error) {
 	who.Scopes = nil // a caller with the right to a check may make what the check needs
 	n := NewSession{Name: what, Life: checkLife}
-	if len(n.Name) > longestName {
+	if len(n.Name) > record.LongestName {
 		n.Name = "check"
 	}
 	var row Session
@@ -254,11 +255,11 @@ func (h *Hub) openCheck(ctx context.Context, who auth.Principal, what, origin st
 // close begins to delete the session, and returns what is closed when that is done.
 func (s *checkSession) close() (gone <-chan struct{}) {
 	done := make(chan struct{})
-	s.h.spawn(func(ctx context.Context) {
+	s.h.work.RunInBackground(func(ctx context.Context) {
 		defer close(done)
-		err := s.h.persist(ctx, func(ctx context.Context) error { return s.h.deleteSession(ctx, s.who.Project, s.id) })
+		err := s.h.work.WriteUntilStored(ctx, func(ctx context.Context) error { return s.h.deleteSession(ctx, s.who.Project, s.id) })
 		if err != nil && !problem.Is(err, problem.NotFound) {
-			s.h.log.WarnContext(ctx, "the session of a check was not deleted; it goes at the end of its life", "session", s.id, "error", err)
+			s.h.work.Log.WarnContext(ctx, "the session of a check was not deleted; it goes at the end of its life", "session", s.id, "error", err)
 		}
 	})
 	return done
@@ -268,7 +269,7 @@ func (s *checkSession) close() (gone <-chan struct{}) {
 func (s *checkSession) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		deaf := false
-		err := s.h.mayRun(ctx, s.who.Project, s.who.Key)
+		err := s.h.MayRun(ctx, s.who.Project, s.who.Key)
 		if err == nil {
 			err = s.h.use(ctx, s.who, s.id, func(ctx context.Context, _ Live) error {
 				e := Execution{Project: s.who.Project, User: s.who.User, Key: s.who.Key, Session: s.id, Code: "# " + s.what}

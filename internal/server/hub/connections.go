@@ -13,26 +13,6 @@ import (
 	"cove/internal/server/auth"
 )
 
-// Connection is a service of models: how it is reached, and which of its models clients may ask.
-type Connection struct {
-	Provider string   // openai, anthropic or ollama
-	Address  string   // "" is the provider's own
-	Key      string   // is in no answer, log or error
-	Models   []string // names as the service has them
-	Default  string   // one of Models, which is asked when none is named; or ""
-	Changed  time.Time
-	Settings bool // it is the operator's settings'; what is set here for the same provider goes first
-}
-
-// KeyEnd are the last characters of a key that is long enough to tell it by them.
-func (c Connection) KeyEnd() string {
-	const shown, least = 4, 12
-	if len(c.Key) < least {
-		return ""
-	}
-	return c.Key[len(c.Key)-shown:]
-}
-
 // ConnectionChange is what an admin says about a connection. A nil Key keeps that which is there, for the same address.
 type ConnectionChange struct {
 	Provider string
@@ -74,7 +54,7 @@ func (h *Hub) Connections(ctx context.Context, who auth.Principal) ([]Connection
 	if err := who.Require(auth.ServerManage); err != nil {
 		return nil, err
 	}
-	out, err := h.o.Store.Connections(ctx)
+	out, err := h.work.Store.Connections(ctx)
 	if err != nil || h.o.Connector == nil {
 		return out, err
 	}
@@ -92,15 +72,15 @@ func (h *Hub) SetConnection(ctx context.Context, who auth.Principal, c Connectio
 		err = c.check(true)
 	}
 	if err == nil {
-		out, err = h.o.Store.SetConnection(ctx, c.Provider, func(row *Connection) error {
+		out, err = h.work.Store.SetConnection(ctx, c.Provider, func(row *Connection) error {
 			key, err := c.key(*row)
 			if err == nil {
-				*row = Connection{Provider: c.Provider, Address: c.Address, Key: key, Models: c.Models, Default: c.Default, Changed: h.now()}
+				*row = Connection{Provider: c.Provider, Address: c.Address, Key: key, Models: c.Models, Default: c.Default, Changed: h.work.Now()}
 			}
 			return err
 		})
 	}
-	h.audit(ctx, who, "connection.set", c.Provider, "", err)
+	h.work.WriteAudit(ctx, who, "connection.set", c.Provider, "", err)
 	return out, err
 }
 
@@ -108,9 +88,9 @@ func (h *Hub) SetConnection(ctx context.Context, who auth.Principal, c Connectio
 func (h *Hub) DeleteConnection(ctx context.Context, who auth.Principal, provider string) error {
 	err := who.Require(auth.ServerManage)
 	if err == nil {
-		err = h.o.Store.DeleteConnection(ctx, provider)
+		err = h.work.Store.DeleteConnection(ctx, provider)
 	}
-	h.audit(ctx, who, "connection.delete", provider, "", err)
+	h.work.WriteAudit(ctx, who, "connection.delete", provider, "", err)
 	return err
 }
 
@@ -123,7 +103,7 @@ func (h *Hub) TryConnection(ctx context.Context, who auth.Principal, c Connectio
 	if err == nil {
 		t, err = h.tryConnection(ctx, c)
 	}
-	h.audit(ctx, who, "connection.try", c.Provider, "", err)
+	h.work.WriteAudit(ctx, who, "connection.try", c.Provider, "", err)
 	return t, err
 }
 
@@ -131,7 +111,7 @@ func (h *Hub) tryConnection(ctx context.Context, c ConnectionChange) (Trial, err
 	if h.o.Connector == nil {
 		return Trial{}, problem.New(problem.ModelMissing, "this server cannot be connected to models")
 	}
-	there, err := h.o.Store.Connections(ctx)
+	there, err := h.work.Store.Connections(ctx)
 	if err != nil {
 		return Trial{}, err
 	}

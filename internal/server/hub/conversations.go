@@ -3,13 +3,10 @@ package hub
 import (
 	"context"
 	"maps"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"cove/internal/core/ident"
-	"cove/internal/core/problem"
 	"cove/internal/llm/model"
 	"cove/internal/server/auth"
 )
@@ -27,66 +24,24 @@ type NewConversation struct {
 func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewConversation) (Conversation, error) {
 	c := Conversation{
 		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Session: n.Session, Title: n.Title, Metadata: n.Metadata, Source: n.Source,
-		Created: h.now(), Approval: n.Approval,
+		Created: h.work.Now(), Approval: n.Approval,
 	}
 	c.Used = c.Created
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		err = c.check()
+		err = c.Check()
 	}
 	if err == nil && n.Session != "" {
 		_, err = h.row(ctx, who, n.Session)
 	}
 	if err == nil {
-		err = h.o.Store.AddConversation(ctx, c)
+		err = h.work.Store.AddConversation(ctx, c)
 	}
-	h.audit(ctx, who, "conversation.create", c.ID, "", err)
+	h.work.WriteAudit(ctx, who, "conversation.create", c.ID, "", err)
 	if err != nil {
 		return Conversation{}, err
 	}
 	return c, nil
-}
-
-// check returns the problem of a conversation's record that is not valid, or nil.
-func (c Conversation) check() error {
-	invalid := func(message string) error { return problem.New(problem.ConversationInvalid, message) }
-	switch {
-	case len(c.Title) > longestName:
-		return invalid("the title is longer than 200 bytes")
-	case len(c.Source) > longestName:
-		return invalid("the source is longer than 200 bytes")
-	case c.Approval != ApprovalNever && c.Approval != ApprovalAlways:
-		return invalid("the approval is neither never nor always")
-	}
-	if fault := metadataFault(c.Metadata); fault != "" {
-		return invalid(fault)
-	}
-	return nil
-}
-
-// surfaceOwn says whether a name in metadata is of what a surface keeps for itself.
-func surfaceOwn(name string) bool {
-	return slices.ContainsFunc([]string{"openai.", "daytona.", "e2b.", "jupyter.", "sandboxai."}, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
-}
-
-// metadataFault says why metadata is not valid, or "". Entries that a surface keeps for itself are not counted among the user's, and may be longer; the
-// surface bounds them.
-func metadataFault(all map[string]string) string {
-	users := 0
-	for k, v := range all {
-		longest := longestSurface
-		if !surfaceOwn(k) {
-			longest = longestMetadata
-			users++
-		}
-		if utf8.RuneCountInString(k) > longestKey || utf8.RuneCountInString(v) > longest {
-			return "a name in the metadata has more than 64 characters, or a value more than 512"
-		}
-	}
-	if users > mostMetadata || len(all) > mostMetadata+mostSurface {
-		return "there are more than 16 entries of metadata"
-	}
-	return ""
 }
 
 // Conversation returns a conversation. Needs auth.ConversationsRead.
@@ -94,7 +49,7 @@ func (h *Hub) Conversation(ctx context.Context, who auth.Principal, id string) (
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return Conversation{}, err
 	}
-	return h.o.Store.Conversation(ctx, who.Project, id)
+	return h.work.Store.Conversation(ctx, who.Project, id)
 }
 
 // Conversations lists conversations, the one used last first. Needs auth.ConversationsRead.
@@ -102,11 +57,11 @@ func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f Conversat
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return Listing[Conversation]{}, err
 	}
-	p, err := p.orDefault()
+	p, err := p.OrDefault()
 	if err != nil {
 		return Listing[Conversation]{}, err
 	}
-	return h.o.Store.Conversations(ctx, who.Project, f, p)
+	return h.work.Store.Conversations(ctx, who.Project, f, p)
 }
 
 // ConversationChange says what to change; nil fields stay.
@@ -124,7 +79,7 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 	var changed Conversation
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		changed, err = h.o.Store.UpdateConversation(ctx, who.Project, id, func(row *Conversation) error {
+		changed, err = h.work.Store.UpdateConversation(ctx, who.Project, id, func(row *Conversation) error {
 			if c.Title != nil {
 				row.Title = *c.Title
 			}
@@ -144,10 +99,10 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 				}
 				row.Metadata = edited
 			}
-			return row.check()
+			return row.Check()
 		})
 	}
-	h.audit(ctx, who, "conversation.change", id, "", err)
+	h.work.WriteAudit(ctx, who, "conversation.change", id, "", err)
 	return changed, err
 }
 
@@ -158,12 +113,12 @@ const deletePatience = 10 * time.Second
 func (h *Hub) DeleteConversation(ctx context.Context, who auth.Principal, id string) error {
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		_, err = h.o.Store.Conversation(ctx, who.Project, id)
+		_, err = h.work.Store.Conversation(ctx, who.Project, id)
 	}
 	if err == nil {
 		err = h.deleteConversation(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "conversation.delete", id, "", err)
+	h.work.WriteAudit(ctx, who, "conversation.delete", id, "", err)
 	return err
 }
 
@@ -188,7 +143,7 @@ func (h *Hub) deleteConversation(ctx context.Context, project, id string) error 
 		}
 	}
 	defer h.turns.free(id)
-	return h.o.Store.DeleteConversation(ctx, project, id)
+	return h.work.Store.DeleteConversation(ctx, project, id)
 }
 
 // TitleOf is the first words of a prompt, as a conversation without a title gets them.

@@ -104,7 +104,7 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 		return nil
 	}
 	req.Tools = h.overseen(who, d.e, o.tools(d.callClient(emit)))
-	h.spawn(func(context.Context) {
+	h.work.RunInBackground(func(context.Context) {
 		defer end()
 		defer d.giveBack()
 		defer h.endWaiting(d)
@@ -116,7 +116,7 @@ func (h *Hub) detach(ctx context.Context, who auth.Principal, e Execution, conve
 				last.Message, e.Message = why.Message, why.Message
 			}
 			done = last
-			return h.conclude(h.ended, events, e, last)
+			return h.conclude(h.work.Ended, events, e, last)
 		})
 		if d.failed = failed; failed == nil {
 			d.tell(d.t.ctx, done)

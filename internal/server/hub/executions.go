@@ -73,16 +73,16 @@ func (h *Hub) StartExecution(ctx context.Context, who auth.Principal, n NewExecu
 		if n.Asks {
 			request += " asks"
 		}
-		id, again, err = h.once(ctx, who, startAction, n.Once, request, func() (string, error) {
+		id, again, err = h.work.RunOnce(ctx, who, startAction, n.Once, request, func() (string, error) {
 			e, err = h.startExecution(ctx, who, n, detail)
 			return e.ID, err
 		})
 	}
 	if again && err == nil {
-		return h.o.Store.Execution(ctx, who.Project, id)
+		return h.work.Store.Execution(ctx, who.Project, id)
 	}
 	if err != nil {
-		h.audit(ctx, who, startAction, n.Session, detail, err)
+		h.work.WriteAudit(ctx, who, startAction, n.Session, detail, err)
 	}
 	return e, err
 }
@@ -99,7 +99,7 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		err = h.screen(ctx, &e, n.Approved)
 	}
 	if err == nil {
-		err = h.mayRun(ctx, who.Project, who.Key)
+		err = h.MayRun(ctx, who.Project, who.Key)
 	}
 	if err == nil {
 		n.Tools, err = h.withServers(ctx, who, n.Tools, n.Servers, n.AskBefore)
@@ -121,7 +121,7 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 		return Execution{}, err
 	}
 	events := h.streams.Open(e.ID)
-	e, t, err := h.admit(work, e, h.auditRow(who, startAction, e.ID, detail, nil)...)
+	e, t, err := h.admit(work, e, h.work.NewAuditRow(who, startAction, e.ID, detail, nil)...)
 	if err != nil {
 		events.Close()
 		h.release(s)
@@ -130,14 +130,14 @@ func (h *Hub) startExecution(ctx context.Context, who auth.Principal, n NewExecu
 	}
 	started := e
 	t.unheard = n.Unheard
-	h.spawn(func(context.Context) {
+	h.work.RunInBackground(func(context.Context) {
 		defer end()
 		defer h.release(s)
 		defer events.Close()
 		_, _ = h.perform(work, t, e, req, func(ctx context.Context, event Event) error {
 			return h.emit(ctx, events, e.ID, event)
 		}, func(e *Execution, done kernel.Done, _ error) error {
-			return h.conclude(h.ended, events, e, done)
+			return h.conclude(h.work.Ended, events, e, done)
 		})
 	})
 	return started, nil
@@ -159,7 +159,7 @@ func (h *Hub) audited(who auth.Principal, e Execution, tools *kernel.Tools) *ker
 			if r.Err != "" {
 				failed = problem.New(problem.ToolFailed, "the tool failed")
 			}
-			h.audit(context.WithoutCancel(ctx), who, "tool.call", e.ID, names[number], failed)
+			h.work.WriteAudit(context.WithoutCancel(ctx), who, "tool.call", e.ID, names[number], failed)
 			answer(number, r)
 		})
 	}
@@ -191,7 +191,7 @@ func (n NewExecution) request() (kernel.Request, error) {
 func (h *Hub) emit(ctx context.Context, events *stream.Writer, execution string, event Event) error {
 	body, err := transcript.Event(event)
 	if err != nil {
-		h.log.ErrorContext(ctx, "an event could not be written down", "execution", execution, "error", err)
+		h.work.Log.ErrorContext(ctx, "an event could not be written down", "execution", execution, "error", err)
 		return nil
 	}
 	events.Append(ctx, stream.Origin{Part: execution}, body)
@@ -218,10 +218,10 @@ func (h *Hub) conclude(ctx context.Context, events *stream.Writer, e *Execution,
 
 // storeEnd stores the end of an execution, and those of its unstored events that keep returns.
 func (h *Hub) storeEnd(ctx context.Context, events *stream.Writer, e *Execution, body []byte, keep func(last []stream.Event) []stream.Event) error {
-	return h.persist(ctx, func(ctx context.Context) error {
+	return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
 		return events.Finish(ctx, stream.Origin{Part: e.ID}, body, func(ctx context.Context, last []stream.Event) error {
 			e.Events = last[len(last)-1].Seq
-			first, err := h.o.Store.FinishExecution(ctx, *e, keep(last))
+			first, err := h.work.Store.FinishExecution(ctx, *e, keep(last))
 			return h.settled(ctx, e, first, err)
 		})
 	})
@@ -229,7 +229,7 @@ func (h *Hub) storeEnd(ctx context.Context, events *stream.Writer, e *Execution,
 
 // bare returns the end of an execution without the texts for which the store may have refused it.
 func (h *Hub) bare(e Execution, err error) Execution {
-	h.log.ErrorContext(h.ended, "the end of an execution was refused by the store; it is recorded without its last output", "execution", e.ID, "error", err)
+	h.work.Log.ErrorContext(h.work.Ended, "the end of an execution was refused by the store; it is recorded without its last output", "execution", e.ID, "error", err)
 	e.Message = "the execution ended, but its end could not be recorded as a whole: its last output is not kept"
 	return e
 }
@@ -239,7 +239,7 @@ func (h *Hub) Execution(ctx context.Context, who auth.Principal, id string) (Exe
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return Execution{}, err
 	}
-	return h.o.Store.Execution(ctx, who.Project, id)
+	return h.work.Store.Execution(ctx, who.Project, id)
 }
 
 // Executions lists executions, the newest first. Needs auth.SessionsRead.
@@ -247,22 +247,11 @@ func (h *Hub) Executions(ctx context.Context, who auth.Principal, f ExecutionFil
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return Listing[Execution]{}, err
 	}
-	p, err := p.orDefault()
+	p, err := p.OrDefault()
 	if err != nil {
 		return Listing[Execution]{}, err
 	}
-	return h.o.Store.Executions(ctx, who.Project, f, p)
-}
-
-// orDefault returns the page as stores take it.
-func (p Page) orDefault() (Page, error) {
-	if p.Limit == 0 {
-		p.Limit = 20
-	}
-	if p.Limit < 1 || p.Limit > 100 {
-		return p, problem.New(problem.PageLimit, "a page has 1 to 100 entries")
-	}
-	return p, nil
+	return h.work.Store.Executions(ctx, who.Project, f, p)
 }
 
 // errStopped is the cause with which a request stops an execution.
@@ -277,11 +266,11 @@ func (h *Hub) InterruptExecution(ctx context.Context, who auth.Principal, id str
 			t.stop(errStopped) // works also while the store does not answer
 		}
 		h.mu.Unlock()
-		e, err = h.o.Store.Execution(ctx, who.Project, id)
+		e, err = h.work.Store.Execution(ctx, who.Project, id)
 	}
 	if err == nil && !e.State.Final() {
-		err = h.runsElsewhere(ctx, problem.ExecutionElsewhere, "execution", e.Owner)
+		err = h.work.RunsElsewhereProblem(ctx, problem.ExecutionElsewhere, "execution", e.Owner)
 	}
-	h.audit(ctx, who, "execution.interrupt", id, "", err)
+	h.work.WriteAudit(ctx, who, "execution.interrupt", id, "", err)
 	return e, err
 }

@@ -12,9 +12,6 @@ import (
 // SaveUnsaved is what Run does every second.
 func (h *Hub) SaveUnsaved(ctx context.Context) { h.saveDue(ctx, h.due()) }
 
-// SweepFiles is what Run does now and then.
-func (h *Hub) SweepFiles(ctx context.Context) error { return h.sweepFiles(ctx) }
-
 // HurrySaves has sessions saved again before it is their time.
 func (h *Hub) HurrySaves() {
 	h.mu.Lock()
@@ -50,9 +47,6 @@ func (h *Hub) RecoverAbandoned(ctx context.Context) error { return h.recoverAban
 
 // Sweep is what Run does every minute.
 func (h *Hub) Sweep(ctx context.Context) { h.sweep(ctx) }
-
-// SweepUploads is what Run does every minute, too.
-func (h *Hub) SweepUploads(ctx context.Context) error { return h.sweepUploads(ctx) }
 
 // Masked yields the output of a process with masks.
 func Masked(ctx context.Context, kinds redact.Kinds, from int64, follow func(context.Context, int64) iter.Seq2[process.Event, error]) iter.Seq2[process.Event, error] {

@@ -11,6 +11,7 @@ import (
 	"cove/internal/machine/filesystem"
 	"cove/internal/machine/guestlink"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/files"
 )
 
 // FileSystem is what a session's machine has for files. Package session documents the methods.
@@ -71,7 +72,7 @@ func (h *Hub) UseFiles(ctx context.Context, who auth.Principal, session string, 
 		})
 	}
 	if change {
-		h.audit(ctx, who, u.Action, session, strings.Join(u.Paths[:min(len(u.Paths), mostAudited)], ", "), err)
+		h.work.WriteAudit(ctx, who, u.Action, session, strings.Join(u.Paths[:min(len(u.Paths), mostAudited)], ", "), err)
 	}
 	return err
 }
@@ -88,12 +89,12 @@ type measured struct {
 
 // WritePath implements guestlink.Files.
 func (m measured) WritePath(ctx context.Context, path string, r io.Reader, set filesystem.Set, fresh bool) (filesystem.Entry, error) {
-	if err := m.h.mayStore(ctx, m.who.Project, m.who.Key, 0); err != nil {
+	if err := m.h.MayStore(ctx, m.who.Project, m.who.Key, 0); err != nil {
 		return filesystem.Entry{}, err
 	}
-	n, err := m.Files.WritePath(ctx, path, &limited{ctx: ctx, r: r, left: m.h.o.Limits.File}, set, fresh)
+	n, err := m.Files.WritePath(ctx, path, files.NewBoundedReader(ctx, r, m.h.o.Limits.File), set, fresh)
 	if err == nil {
-		m.h.spend(ctx, m.who, Usage{UploadBytes: n.Size})
+		m.h.AddUsage(ctx, m.who, Usage{UploadBytes: n.Size})
 	}
 	return n, err
 }

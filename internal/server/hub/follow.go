@@ -32,7 +32,7 @@ func (h *Hub) Follow(ctx context.Context, who auth.Principal, id string, after i
 		return nil, err
 	}
 	events := h.streams.Follow(ctx, h.executionEvents(e), after)
-	if e.inTurn() {
+	if e.IsStep() {
 		events = outputs(events)
 	}
 	return events, bodybudget.Recall(ctx, stream.PageSize)
@@ -77,33 +77,30 @@ func (h *Hub) toFollow(ctx context.Context, project, execution string) (Executio
 	t := h.executions[execution]
 	h.mu.Unlock()
 	if t != nil && t.project == project {
-		return Execution{ID: execution, Project: project, Turn: t.of, Detached: t.apart, Owner: h.me()}, nil
+		return Execution{ID: execution, Project: project, Turn: t.of, Detached: t.apart, Owner: h.work.OwnerID()}, nil
 	}
-	return h.o.Store.Execution(ctx, project, execution)
+	return h.work.Store.Execution(ctx, project, execution)
 }
-
-// inTurn says whether the events of an execution are in the stream of its turn alone.
-func (e Execution) inTurn() bool { return e.Turn != "" && !e.Detached }
 
 // executionEvents says where the events of an execution are: those of a turn's step are in the turn's stream.
 func (h *Hub) executionEvents(e Execution) stream.Source {
 	switch {
-	case e.inTurn() && e.Owner == h.me():
+	case e.IsStep() && e.Owner == h.work.OwnerID():
 		return stream.Source{Stream: e.Turn, Part: e.ID}
-	case e.inTurn():
+	case e.IsStep():
 		return stream.Source{Stream: e.Turn, Part: e.ID, Ended: h.turnEnded(e.Project, e.Turn)}
-	case e.Owner == h.me(), e.State.Final():
+	case e.Owner == h.work.OwnerID(), e.State.Final():
 		return stream.Source{Stream: e.ID}
 	}
 	return stream.Source{Stream: e.ID, Ended: func(ctx context.Context) (bool, error) {
-		now, err := h.o.Store.Execution(ctx, e.Project, e.ID)
+		now, err := h.work.Store.Execution(ctx, e.Project, e.ID)
 		return endedOrDeleted(now.State.Final(), err)
 	}}
 }
 
 // turnEvents says where the events of a turn are.
 func (h *Hub) turnEvents(t Turn) stream.Source {
-	if t.State.Final() || t.Owner == h.me() {
+	if t.State.Final() || t.Owner == h.work.OwnerID() {
 		return stream.Source{Stream: t.ID}
 	}
 	return stream.Source{Stream: t.ID, Ended: h.turnEnded(t.Project, t.ID)}
@@ -111,7 +108,7 @@ func (h *Hub) turnEvents(t Turn) stream.Source {
 
 func (h *Hub) turnEnded(project, turn string) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		return endedOrDeleted(h.o.Store.TurnEnded(ctx, project, turn))
+		return endedOrDeleted(h.work.Store.TurnEnded(ctx, project, turn))
 	}
 }
 

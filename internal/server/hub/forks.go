@@ -10,6 +10,7 @@ import (
 	"cove/internal/core/ident"
 	"cove/internal/core/problem"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // A fork of a conversation has copies of a branch's turns, with their steps and events, and a fork of the session: the two share nothing, and either can be deleted.
@@ -35,21 +36,6 @@ type NewFork struct {
 	State ForkState
 }
 
-// TurnCopy is a turn of a fork, and the turn whose steps and events it gets.
-type TurnCopy struct {
-	Turn
-	Of string
-}
-
-// ForkStore is what forking conversations needs.
-type ForkStore interface {
-	// Following returns the turns that go on from one, the oldest first, with ID, Session and Created alone.
-	Following(ctx context.Context, project, turn string) ([]Turn, error)
-	// AddFork writes a conversation with copies of turns, and of what those have: executions, events, and words that the search finds. Problems: turn_not_found when one of
-	// them is not there any more, conversation_too_large when their events have more than most bytes.
-	AddFork(ctx context.Context, c Conversation, turns []TurnCopy, most int64) error
-}
-
 // ForkConversation makes a conversation that goes on from a turn of another one. Needs auth.ConversationsWrite and auth.ConversationsRead, and auth.SessionsWrite where a session is
 // forked. Problems: conversation_empty, turn_running, conversation_too_large, point_unknown when the state of that time is not kept, and those of ForkSession.
 func (h *Hub) ForkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (Conversation, error) {
@@ -58,11 +44,11 @@ func (h *Hub) ForkConversation(ctx context.Context, who auth.Principal, id strin
 	if err == nil {
 		fork, err = h.forkConversation(ctx, who, id, n)
 	}
-	h.audit(ctx, who, "conversation.fork", cmp.Or(fork.ID, id), "of "+id, err)
+	h.work.WriteAudit(ctx, who, "conversation.fork", cmp.Or(fork.ID, id), "of "+id, err)
 	if err != nil {
 		return Conversation{}, err
 	}
-	return h.o.Store.Conversation(ctx, who.Project, fork.ID)
+	return h.work.Store.Conversation(ctx, who.Project, fork.ID)
 }
 
 func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (Conversation, error) {
@@ -71,14 +57,14 @@ func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id strin
 		return Conversation{}, err
 	}
 	last := branch[len(branch)-1]
-	now := h.now()
+	now := h.work.Now()
 	fork := Conversation{
 		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Title: cmp.Or(n.Title, origin.Title), Model: last.Model, Metadata: maps.Clone(origin.Metadata),
 		Created: now, Used: now, Turns: len(branch), Source: origin.Source, Approval: origin.Approval,
 		Origin: &ConversationOrigin{Conversation: origin.ID, Turn: last.ID},
 	}
-	maps.DeleteFunc(fork.Metadata, func(name, _ string) bool { return surfaceOwn(name) })
-	if err := fork.check(); err != nil {
+	maps.DeleteFunc(fork.Metadata, func(name, _ string) bool { return record.SurfaceOwn(name) })
+	if err := fork.Check(); err != nil {
 		return Conversation{}, err
 	}
 	var session Session
@@ -90,11 +76,11 @@ func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id strin
 	fork.Session = session.ID
 	spans, err := h.spansOf(ctx, session)
 	if err == nil {
-		err = h.o.Store.AddFork(ctx, fork, copiesOf(branch, fork, spans), largestFork)
+		err = h.work.Store.AddFork(ctx, fork, copiesOf(branch, fork, spans), largestFork)
 	}
 	if err != nil {
 		if fork.Session != "" {
-			h.spawn(func(ctx context.Context) { h.unmake(ctx, Session{ID: fork.Session, Project: who.Project}) })
+			h.work.RunInBackground(func(ctx context.Context) { h.unmake(ctx, Session{ID: fork.Session, Project: who.Project}) })
 		}
 		return Conversation{}, err
 	}
@@ -103,7 +89,7 @@ func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id strin
 
 // branchToFork returns a conversation, and its turns to the one that a fork ends with.
 func (h *Hub) branchToFork(ctx context.Context, who auth.Principal, id, turn string) (Conversation, []Turn, error) {
-	c, err := h.o.Store.Conversation(ctx, who.Project, id)
+	c, err := h.work.Store.Conversation(ctx, who.Project, id)
 	if err != nil {
 		return Conversation{}, nil, err
 	}
@@ -121,7 +107,7 @@ func (h *Hub) branchToFork(ctx context.Context, who auth.Principal, id, turn str
 	if err != nil {
 		return Conversation{}, nil, err
 	}
-	branch, err := h.o.Store.Branch(ctx, who.Project, turn)
+	branch, err := h.work.Store.Branch(ctx, who.Project, turn)
 	if err != nil {
 		return Conversation{}, nil, err
 	}
@@ -155,7 +141,7 @@ func (h *Hub) spansOf(ctx context.Context, fork Session) (spans []span, err erro
 			until = spans[n-1].until
 		}
 		spans = append(spans, span{o.Session, until})
-		row, err := h.o.Store.Session(ctx, fork.Project, o.Session)
+		row, err := h.work.Store.Session(ctx, fork.Project, o.Session)
 		if problem.Has(err, problem.SessionNotFound) {
 			break
 		}
@@ -204,7 +190,7 @@ func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Tu
 // session was returned to before that turn, lost what the turn did, or was changed by turns of other branches since.
 func (h *Hub) pointAfter(ctx context.Context, who auth.Principal, session Session, branch []Turn) (Turn, error) {
 	last := branch[len(branch)-1]
-	following, err := h.o.Store.Following(ctx, who.Project, last.ID)
+	following, err := h.work.Store.Following(ctx, who.Project, last.ID)
 	if err != nil {
 		return Turn{}, err
 	}
@@ -216,7 +202,7 @@ func (h *Hub) pointAfter(ctx context.Context, who auth.Principal, session Sessio
 	if r := session.Rollback; r != nil && last.UndoneTo() == nil && last.Steps > 0 && last.Created.Before(r.At) && last.Finished.After(r.To) {
 		return Turn{}, errStateGone()
 	}
-	newest, err := h.o.Store.Executions(ctx, who.Project, ExecutionFilter{Session: session.ID}, Page{Limit: recentExecutions})
+	newest, err := h.work.Store.Executions(ctx, who.Project, ExecutionFilter{Session: session.ID}, Page{Limit: recentExecutions})
 	if err != nil {
 		return Turn{}, err
 	}

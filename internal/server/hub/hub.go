@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"cove/internal/core/memory"
-	"cove/internal/core/problem"
 	"cove/internal/core/seal"
 	"cove/internal/core/telemetry"
 	"cove/internal/http/bodybudget"
@@ -33,6 +32,10 @@ import (
 	"cove/internal/python/kernel"
 	"cove/internal/server/audit"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/changes"
+	"cove/internal/server/hub/files"
+	"cove/internal/server/hub/meter"
+	"cove/internal/server/hub/work"
 	"cove/internal/server/ownership"
 	"cove/internal/server/stream"
 	"cove/internal/sessions/ondisk"
@@ -193,77 +196,48 @@ type Installer interface {
 //   - mu guards the maps and everything in a seat, a liveExecution and a line. It is held for moments: code that holds it neither waits nor calls a Live, the store or an emit function. Code that has to wait copies a channel and releases mu.
 //   - A seat is a session in memory. seat.moving is not nil while one goroutine loads or evicts the session: only that goroutine uses the session then, and all others wait until the channel is closed. seat.users counts who has acquired the session; it is evicted at 0 only.
 //   - A liveExecution waits or runs. It waits in its kernel's line, then for one of the server's slots; it keeps both until its end is stored, so that nothing new begins while the store does not answer.
-//   - slots.mu, crew.mu and uploads.mu are leaves: no lock is taken under them. Nothing of package stream is called while mu is held.
+//   - slots.mu and the locks of packages work, meter and files are leaves: no lock of this package is taken under them. Nothing of package stream is called while mu is held.
 //
-// Goroutines are begun with spawn and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
+// Goroutines are begun with work.Core.RunInBackground and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
 // when a drain stops waiting and interrupts what runs; and ended, which ends when the hub does.
 type Hub struct {
-	o        Options
-	log      *slog.Logger
-	streams  *stream.Streams // the events of executions and turns
-	slots    *slots
-	meter    *meter
-	sockets  *sockets
-	echoes   echoes
-	contents *contents
-	uploads  *uploads
-	gauge    *gauge
-	fetches  *fetches
-	changes  *changes
-	turns    turnTable
-	calls    waitTable[tool.Word] // that wait for approval
-	inputs   waitTable[string]    // requests of code that wait for a line
-	asking   oneEach              // by conversation, of what is asked out of queues
+	*changes.Feed
+	*files.Library
+	*meter.Meter
 
-	mounted map[[2]string]bool // projects and volumes that sessions in memory had when volumes were counted last; mu guards it
+	o       Options
+	work    *work.Core
+	streams *stream.Streams // the events of executions and turns
+	slots   *slots
+	sockets *sockets
+	echoes  echoes
+	gauge   *gauge
+	fetches *fetches
+	turns   turnTable
+	calls   waitTable[tool.Word] // that wait for approval
+	inputs  waitTable[string]    // requests of code that wait for a line
+	asking  oneEach              // by conversation, of what is asked out of queues
 
 	working   context.Context
 	interrupt context.CancelCauseFunc
-	ended     context.Context
 	end       context.CancelCauseFunc
-	crew      crew         // of spawn
 	lost      atomic.Int64 // executions, turns and sessions that Recover found lost
-	rowsLate  atomic.Int64 // audit rows that are still to be written after their requests have ended
 
 	mu         sync.Mutex
 	draining   bool
-	saveBy     time.Time      // until when a drain saves sessions; zero: as long as that takes
-	away       time.Time      // since when the store accepts no record, but not before the drain; zero while it accepts them
-	lacks      *problem.Error // the store's error then
-	owing      int            // records that are not written because the store does not answer
-	busy       int            // work that has begun and not ended
-	freed      chan struct{}  // closed and made anew when room may have become free
+	saveBy     time.Time     // until when a drain saves sessions; zero: as long as that takes
+	busy       int           // work that has begun and not ended
+	freed      chan struct{} // closed and made anew when room may have become free
 	seats      map[string]*seat
 	executions map[string]*liveExecution
 	detached   map[string]*detached // by execution
 	flying     map[string]int       // executions whose code has not ended, by project and by key
-	promises   map[string]*promise
-	capacity   int // sessions in memory
+	capacity   int                  // sessions in memory
 }
-
-// Page says which part of a list is wanted: Limit entries (1 to 100; 0 means 20) after the cursor that the last page gave.
-type Page struct {
-	After string
-	Limit int
-	// Oldest lists the oldest first.
-	Oldest bool
-}
-
-// Listing is one page. Next is the cursor of the next one, "" at the end.
-type Listing[T any] struct {
-	Items []T
-	Next  string
-}
-
-// Event is what an execution emits.
-type Event = kernel.Event
-
-// TurnEvent is what a turn emits.
-type TurnEvent = loop.Event
 
 // New returns a hub; nothing is touched until Recover. Limits that are not valid are a problem with code config_invalid.
 func New(o Options) (*Hub, error) {
-	if err := errors.Join(o.Limits.check(), o.Turns.Check()); err != nil {
+	if err := errors.Join(o.Limits.Check(), o.Turns.Check()); err != nil {
 		return nil, err
 	}
 	if o.Now == nil {
@@ -277,73 +251,31 @@ func New(o Options) (*Hub, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	heard := &changes{}
-	o.Store = telling{Store: o.Store, to: heard}
 	h := &Hub{
-		o: o, changes: heard, log: o.Log, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
-		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, flying: map[string]int{}, promises: map[string]*promise{},
+		o: o, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
+		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, flying: map[string]int{},
 	}
 	h.working, h.interrupt = context.WithCancelCause(context.Background())
-	h.ended, h.end = context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
-	h.streams = stream.New(h.ended, o.Store, stream.Options{
-		Limit: o.Limits.Stream, Now: h.now, Log: o.Log, Last: isEnd, Fenced: h.lostOwner, Observe: observe, Hold: bodybudget.Recall,
+	ended, end := context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
+	owner := ""
+	if o.Owner != nil {
+		owner = o.Owner.ID
+	}
+	h.end = end
+	h.Feed, o.Store = changes.New(ended, o.Store, owner)
+	h.work = work.New(ended, work.Options{Store: o.Store, Owner: o.Owner, Audit: o.Audit, Private: o.Private, Log: o.Log, Now: o.Now})
+	h.streams = stream.New(ended, o.Store, stream.Options{
+		Limit: o.Limits.Stream, Now: h.work.Now, Log: o.Log, Last: isEnd, Fenced: h.work.LostOwnerError, Observe: observe, Hold: bodybudget.Recall,
 	})
 	h.calls = waitTable[tool.Word]{h: h, all: map[string]*waits[tool.Word]{}}
 	h.inputs = waitTable[string]{h: h, all: map[string]*waits[string]{}}
-	h.meter = newMeter(h)
+	h.Meter = meter.New(h.work, meter.Options{Limits: o.Limits, Code: o.Code, Redaction: o.Redaction, Quotas: o.Quotas})
+	h.Library = files.New(h.work, h.Meter, files.Options{
+		Contents: o.Contents, Sealer: o.Sealer, Volumes: o.Volumes, NoVolumes: o.NoVolumes, MostFile: o.Limits.File, MostVolume: o.Limits.Volume,
+	})
 	h.sockets = newSockets()
-	h.contents = newContents(o.Contents, o.Sealer)
-	h.uploads = &uploads{writers: map[string]*writer{}}
 	h.gauge = &gauge{look: o.Room}
 	h.fetches = newFetches(o.Limits.Fetches)
 	h.show(o.Telemetry)
 	return h, nil
-}
-
-func (h *Hub) now() time.Time { return h.o.Now().Truncate(time.Microsecond) } // the store's precision
-
-// spawn runs f in a goroutine. ctx ends with the hub.
-func (h *Hub) spawn(f func(ctx context.Context)) {
-	h.crew.run(func() { f(h.ended) })
-}
-
-// crew counts goroutines. Unlike with a sync.WaitGroup more may be begun during a wait: requests come until the very end.
-type crew struct {
-	mu   sync.Mutex
-	n    int
-	idle chan struct{} // closed when n becomes 0; nil while no goroutine waits
-}
-
-func (c *crew) run(f func()) {
-	c.mu.Lock()
-	c.n++
-	c.mu.Unlock()
-	go func() {
-		defer c.leave()
-		f()
-	}()
-}
-
-func (c *crew) leave() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.n--; c.n == 0 && c.idle != nil {
-		close(c.idle)
-		c.idle = nil
-	}
-}
-
-// wait returns as soon as none runs.
-func (c *crew) wait() {
-	c.mu.Lock()
-	if c.n == 0 {
-		c.mu.Unlock()
-		return
-	}
-	if c.idle == nil {
-		c.idle = make(chan struct{})
-	}
-	idle := c.idle
-	c.mu.Unlock()
-	<-idle
 }

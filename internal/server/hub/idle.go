@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cove/internal/core/problem"
+	"cove/internal/server/hub/meter"
 	"cove/internal/server/ownership"
 	"cove/internal/sessions/ondisk"
 )
@@ -24,6 +25,9 @@ const (
 	pingPatience = 5 * time.Second
 )
 
+// measureEvery is how often volumes in use are counted.
+const measureEvery = 20 * time.Second
+
 // Run saves, pauses, deletes and sweeps until ctx ends. Call it once.
 func (h *Hub) Run(ctx context.Context) error {
 	var all sync.WaitGroup
@@ -38,7 +42,7 @@ func (h *Hub) Run(ctx context.Context) error {
 		})
 	})
 	if h.o.Volumes != nil {
-		all.Go(func() { h.every(ctx, measureEvery, func() { h.measureVolumes(ctx) }) })
+		all.Go(func() { h.every(ctx, measureEvery, func() { h.MeasureVolumes(ctx, h.volumesInMemory()) }) })
 	}
 	all.Go(func() { h.every(ctx, sweepEvery, func() { h.sweep(ctx) }) })
 	all.Wait()
@@ -53,7 +57,7 @@ func (h *Hub) every(ctx context.Context, pause time.Duration, do func()) {
 		select {
 		case <-tick.C:
 			do()
-		case <-h.ended.Done():
+		case <-h.work.Ended.Done():
 			return
 		case <-ctx.Done():
 			return
@@ -65,7 +69,7 @@ func (h *Hub) every(ctx context.Context, pause time.Duration, do func()) {
 func (h *Hub) pauseIdle(ctx context.Context) {
 	if h.saves() {
 		h.evictUnused(ctx, func(s *seat) bool {
-			return !h.draining && (over(h.now().Sub(s.used), s.idle) || s.behind >= mostBehind && s.used.Equal(s.behindOf))
+			return !h.draining && (meter.IsFull(h.work.Now().Sub(s.used), s.idle) || s.behind >= mostBehind && s.used.Equal(s.behindOf))
 		})
 	}
 }
@@ -97,40 +101,53 @@ func (h *Hub) evictUnused(ctx context.Context, fits func(*seat) bool) {
 // sweep deletes sessions, files and uploads that have expired, and corrects records that could not be written while the store did not answer.
 func (h *Hub) sweep(ctx context.Context) {
 	living := []SessionState{SessionActive, SessionPaused, SessionLost}
-	expired, err := h.o.Store.SessionsWhere(ctx, Where{States: living, ExpiredBy: h.now(), Reach: h.home(), Free: true, By: h.me()}, sweepBatch)
+	expired, err := h.work.Store.SessionsWhere(ctx, Where{States: living, ExpiredBy: h.work.Now(), Reach: h.work.HomeID(), Free: true, By: h.work.OwnerID()}, sweepBatch)
 	if err != nil {
-		h.log.WarnContext(ctx, "expired sessions were not looked for", "error", err)
+		h.work.Log.WarnContext(ctx, "expired sessions were not looked for", "error", err)
 		return
 	}
 	for _, row := range expired {
 		err := h.deleteSession(ctx, row.Project, row.ID)
 		if err != nil && problem.Of(err).Kind != problem.NotFound {
-			h.log.WarnContext(ctx, "an expired session was not deleted", "session", row.ID, "error", err)
+			h.work.Log.WarnContext(ctx, "an expired session was not deleted", "session", row.ID, "error", err)
 		}
 	}
 	h.reconcile(ctx)
 	if err := h.o.Sessions.Sweep(); err != nil {
-		h.log.WarnContext(ctx, "the files of deleted sessions were not removed", "error", err)
+		h.work.Log.WarnContext(ctx, "the files of deleted sessions were not removed", "error", err)
 	}
-	if err := h.sweepFiles(ctx); err != nil {
-		h.log.WarnContext(ctx, "expired files were not deleted", "error", err)
+	if err := h.SweepFiles(ctx); err != nil {
+		h.work.Log.WarnContext(ctx, "expired files were not deleted", "error", err)
 	}
-	if err := h.sweepUploads(ctx); err != nil {
-		h.log.WarnContext(ctx, "expired uploads were not removed", "error", err)
+	if err := h.SweepUploads(ctx); err != nil {
+		h.work.Log.WarnContext(ctx, "expired uploads were not removed", "error", err)
 	}
+}
+
+// volumesInMemory returns the projects and the ids of the volumes that sessions in memory have.
+func (h *Hub) volumesInMemory() map[[2]string]bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := map[[2]string]bool{}
+	for _, s := range h.seats {
+		for _, m := range s.volumes {
+			all[[2]string{s.project, m.Volume}] = true
+		}
+	}
+	return all
 }
 
 // reconcile corrects the records of sessions that are called active and are not in memory.
 func (h *Hub) reconcile(ctx context.Context) {
-	rows, err := h.o.Store.SessionsWhere(ctx, Where{
-		States: []SessionState{SessionActive}, UsedUntil: h.now().Add(-sweepEvery), InMemory: true, By: h.me(),
+	rows, err := h.work.Store.SessionsWhere(ctx, Where{
+		States: []SessionState{SessionActive}, UsedUntil: h.work.Now().Add(-sweepEvery), InMemory: true, By: h.work.OwnerID(),
 	}, everything)
 	if err != nil {
 		return
 	}
 	for _, row := range rows {
 		if _, err := h.exclusively(row.Project, row.ID, func() error { return h.correct(ctx, row) }); err != nil {
-			h.log.WarnContext(ctx, "the record of a session was not corrected", "session", row.ID, "error", err)
+			h.work.Log.WarnContext(ctx, "the record of a session was not corrected", "session", row.ID, "error", err)
 		}
 	}
 }
@@ -155,7 +172,7 @@ func (h *Hub) correct(ctx context.Context, row Session) error {
 
 // giveBack records that no process has a session which its caller had attached. The caller that attaches it next knows its state.
 func (h *Hub) giveBack(ctx context.Context, row Session) error {
-	_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+	_, err := h.work.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
 		if s.Owner == row.Owner && s.State != SessionDeleted {
 			s.State, s.Reason, s.Owner = SessionPaused, "", ""
 		}
@@ -171,9 +188,7 @@ func (h *Hub) Drain(ctx context.Context) error {
 	began := time.Now()
 	h.mu.Lock()
 	h.draining = true
-	if !h.away.IsZero() {
-		h.away = began
-	}
+	h.work.BeginDrain(began)
 	busy, sessions := h.busy, len(h.seats)
 	if end, ok := ctx.Deadline(); ok {
 		h.saveBy = end.Add(interruptPatience + lastSaves)
@@ -189,9 +204,9 @@ func (h *Hub) Drain(ctx context.Context) error {
 	}
 	h.calls.stopAll()
 	h.inputs.stopAll()
-	h.log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Int("work", busy), slog.Int("sessions", sessions))
+	h.work.Log.LogAttrs(ctx, slog.LevelInfo, "draining", slog.Int("work", busy), slog.Int("sessions", sessions))
 	patient := context.WithoutCancel(ctx)
-	if h.fenced() {
+	if h.work.IsFenced() {
 		h.interrupt(ownership.ErrLost())
 	}
 	if !h.empty(ctx) {
@@ -199,15 +214,15 @@ func (h *Hub) Drain(ctx context.Context) error {
 		h.emptyWithin(patient, interruptPatience)
 	}
 	h.end(errDraining)
-	h.crew.wait()
+	h.work.Crew.Wait()
 	h.streams.Wait()
 	h.evictUnused(patient, func(*seat) bool { return true })
 	if !h.emptyWithin(patient, savePatience) {
-		h.log.ErrorContext(ctx, "sessions are still in use at the end of a drain; their unsaved changes are lost")
+		h.work.Log.ErrorContext(ctx, "sessions are still in use at the end of a drain; their unsaved changes are lost")
 	}
-	h.crew.wait()
+	h.work.Crew.Wait()
 	h.streams.Wait()
-	h.log.LogAttrs(ctx, slog.LevelInfo, "drained", slog.Float64("seconds", time.Since(began).Seconds()))
+	h.work.Log.LogAttrs(ctx, slog.LevelInfo, "drained", slog.Float64("seconds", time.Since(began).Seconds()))
 	return nil
 }
 
@@ -246,7 +261,7 @@ func (h *Hub) Ready(ctx context.Context) error {
 	h.mu.Lock()
 	draining := h.draining
 	h.mu.Unlock()
-	if h.fenced() {
+	if h.work.IsFenced() {
 		return ownership.ErrLost()
 	}
 	if draining {
@@ -254,7 +269,7 @@ func (h *Hub) Ready(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
-	if err := h.o.Store.Ping(ctx); err != nil {
+	if err := h.work.Store.Ping(ctx); err != nil {
 		return err
 	}
 	if h.o.Unstartable != nil {
@@ -262,10 +277,5 @@ func (h *Hub) Ready(ctx context.Context) error {
 			return problem.New(problem.NothingStarts, "no session can start").WithHint("the log of the server says why").WithCause(err)
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.owing > 0 {
-		return h.unstored()
-	}
-	return nil
+	return h.work.UnstoredProblem()
 }

@@ -62,7 +62,7 @@ func (h *Hub) fetchImage(ctx context.Context, who auth.Principal, reference stri
 		began := time.Now()
 		digest, err = h.o.Images.Fetch(timed, reference)
 		if err == nil {
-			h.log.InfoContext(ctx, "an image was fetched for a session", "image", reference, "digest", digest, "project", who.Project, "key", who.Key, slog.Float64("seconds", time.Since(began).Seconds()))
+			h.work.Log.InfoContext(ctx, "an image was fetched for a session", "image", reference, "digest", digest, "project", who.Project, "key", who.Key, slog.Float64("seconds", time.Since(began).Seconds()))
 		}
 	}
 	switch {

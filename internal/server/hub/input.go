@@ -83,7 +83,7 @@ func (h *Hub) AnswerInput(ctx context.Context, who auth.Principal, execution str
 	if r.End {
 		detail = fmt.Sprintf("request %d ended", number)
 	}
-	h.audit(ctx, who, "execution.input", execution, detail, err)
+	h.work.WriteAudit(ctx, who, "execution.input", execution, detail, err)
 	return e, err
 }
 

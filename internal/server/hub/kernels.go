@@ -35,7 +35,7 @@ func (h *Hub) StartKernel(ctx context.Context, who auth.Principal, session, name
 	if err == nil {
 		err = h.use(ctx, who, session, func(ctx context.Context, l Live) error { return l.StartKernel(ctx, name) })
 	}
-	h.audit(ctx, who, "kernel.start", session, name, err)
+	h.work.WriteAudit(ctx, who, "kernel.start", session, name, err)
 	return Kernel{Name: name}, err
 }
 
@@ -51,7 +51,7 @@ func (h *Hub) RestartKernel(ctx context.Context, who auth.Principal, session, na
 			return err
 		})
 	}
-	h.audit(ctx, who, "kernel.restart", session, name, err)
+	h.work.WriteAudit(ctx, who, "kernel.restart", session, name, err)
 	return h.kernel(session, name), err
 }
 
@@ -67,7 +67,7 @@ func (h *Hub) RebootSession(ctx context.Context, who auth.Principal, session str
 			return l.Reboot(ctx)
 		})
 	}
-	h.audit(ctx, who, "session.reboot", session, "", err)
+	h.work.WriteAudit(ctx, who, "session.reboot", session, "", err)
 	return err
 }
 
@@ -85,7 +85,7 @@ func (h *Hub) StopKernel(ctx context.Context, who auth.Principal, session, name 
 			return l.StopKernel(ctx, name)
 		})
 	}
-	h.audit(ctx, who, "kernel.stop", session, name, err)
+	h.work.WriteAudit(ctx, who, "kernel.stop", session, name, err)
 	return err
 }
 

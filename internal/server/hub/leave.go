@@ -8,6 +8,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/core/telemetry"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/work"
 	"cove/internal/sessions/ondisk"
 )
 
@@ -43,13 +44,13 @@ func (h *Hub) evict(ctx context.Context, s *seat, then func() error) error {
 	stays, err := h.saveAndClose(pausing, s)
 	over(err)
 	if stays {
-		h.log.WarnContext(ctx, "a session stays in memory because it cannot be saved", "session", s.id, "error", err)
+		h.work.Log.WarnContext(ctx, "a session stays in memory because it cannot be saved", "session", s.id, "error", err)
 		h.abortEviction(s)
 		return withoutCommands(err)
 	}
 	state, reason := SessionPaused, ""
 	if err != nil {
-		h.log.WarnContext(ctx, "a session was not saved", "session", s.id, "error", err)
+		h.work.Log.WarnContext(ctx, "a session was not saved", "session", s.id, "error", err)
 		told, _ := problem.Public(err)
 		state, reason = SessionLost, told.Message
 	}
@@ -96,7 +97,7 @@ func (h *Hub) saveAndClose(ctx context.Context, s *seat) (stays bool, err error)
 func (h *Hub) abortEviction(s *seat) {
 	h.mu.Lock()
 	moving := s.moving
-	s.moving, s.used = nil, h.now()
+	s.moving, s.used = nil, h.work.Now()
 	h.noteUnused(s)
 	h.mu.Unlock()
 	close(moving)
@@ -110,21 +111,21 @@ func (h *Hub) recordEviction(ctx context.Context, s *seat, state SessionState, r
 		disk, head = info.Disk, info.Head
 	}
 	patience := tellPatience
-	if h.ended.Err() != nil || h.drainedLongEnough() {
+	if h.work.Ended.Err() != nil || h.work.DrainedLongEnough() {
 		patience = lastPatience
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	err := h.persist(ctx, func(ctx context.Context) error {
+	err := h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
 		why := reason
-		if closed(s.lost) {
+		if work.IsClosed(s.lost) {
 			why = lostSandbox
 		}
 		r, err := h.rollbackOf(ctx, s, state, head.Saved, why)
 		if err != nil {
 			return err
 		}
-		_, err = h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+		_, err = h.work.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 			if row.State == SessionDeleted {
 				return sessionGone()
 			}
@@ -141,7 +142,7 @@ func (h *Hub) recordEviction(ctx context.Context, s *seat, state SessionState, r
 		return err
 	})
 	if err != nil && problem.Of(err).Kind != problem.NotFound {
-		h.log.ErrorContext(ctx, "the state of a session was not written", "session", s.id, "state", state, "error", err)
+		h.work.Log.ErrorContext(ctx, "the state of a session was not written", "session", s.id, "state", state, "error", err)
 	}
 }
 
@@ -150,7 +151,7 @@ func (h *Hub) rollbackOf(ctx context.Context, s *seat, state SessionState, to ti
 	if state != SessionLost {
 		return nil, nil
 	}
-	row, err := h.o.Store.Session(ctx, s.project, s.id)
+	row, err := h.work.Store.Session(ctx, s.project, s.id)
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +178,7 @@ func (h *Hub) toSave(ctx context.Context, who auth.Principal, id string) (Sessio
 		err = h.unsavable()
 	}
 	if err == nil {
-		_, err = h.here(ctx, row)
+		_, err = h.work.CheckHere(ctx, row)
 	}
 	return row, err
 }
@@ -297,7 +298,7 @@ func (h *Hub) discardSeat(ctx context.Context, id string) error {
 			h.mu.Unlock()
 			close(moving)
 			if err != nil {
-				h.log.WarnContext(ctx, "a deleted session could not be ended", "session", id, "error", err)
+				h.work.Log.WarnContext(ctx, "a deleted session could not be ended", "session", id, "error", err)
 			}
 			return nil
 		}

@@ -3,7 +3,6 @@ package hub
 import (
 	"context"
 	"fmt"
-	"path"
 	"time"
 
 	"cove/internal/core/ident"
@@ -21,45 +20,6 @@ const (
 	longestLink  = 10 * 365 * 24 * time.Hour
 )
 
-// What a link is for.
-const (
-	LinkRead  = "read"  // shows a file
-	LinkWrite = "write" // takes one
-	LinkPort  = "port"  // leads to a port
-	// LinkMachine is for a whole session as a machine: code, processes, files and ports. A surface makes it whose clients have a token for each session.
-	LinkMachine = "machine"
-)
-
-// SessionLink shows a file of a session, takes one, or leads to a port of it, for all who have its code and no key. It has the rights that its maker has at the time when it is
-// used, and ends with the key that made it.
-type SessionLink struct {
-	ID      string // ident.Link
-	Hash    string // of the code; see auth.CodeHash
-	Project string
-	User    string // who made it
-	Key     string // with which; "" in a browser
-	Session string
-	Purpose string
-	Path    string // of a file
-	Port    int
-	Open    bool // the port is open to all who know its name
-	Wakes   bool // it loads a session that is paused
-	Created time.Time
-	Expires time.Time // zero: never
-}
-
-// LinkStore keeps the links of sessions. Not found: link_not_found.
-type LinkStore interface {
-	// AddLink writes a link unless its session has as many already: too_many_links. Not found: session_not_found.
-	AddLink(ctx context.Context, l SessionLink, most int) error
-	Links(ctx context.Context, project, session string) ([]SessionLink, error) // the newest first
-	DeleteLink(ctx context.Context, project, session, id string) error
-	// LinkOf returns the link whose code has a hash, and its maker's role now. What has expired, or whose maker or key is gone, is not found.
-	LinkOf(ctx context.Context, hash string, now time.Time) (SessionLink, auth.Role, error)
-	// OpenPort is LinkOf for the open link to a port.
-	OpenPort(ctx context.Context, session string, port int, now time.Time) (SessionLink, auth.Role, error)
-}
-
 // NewLink says what to make a link to.
 type NewLink struct {
 	Session string
@@ -70,17 +30,6 @@ type NewLink struct {
 	Wakes   bool
 	Life    time.Duration // 0: it does not end
 	Code    string        // one that the caller has; "": a new one
-}
-
-var machineRights = []auth.Action{auth.SessionsRead, auth.SessionsWrite, auth.SessionsExecute, auth.FilesRead, auth.FilesWrite}
-
-// rights are what a link lets others do, all of which its maker needs.
-func (l SessionLink) rights() []auth.Action {
-	rights := map[string][]auth.Action{LinkRead: {auth.FilesRead}, LinkWrite: {auth.FilesWrite}, LinkPort: {auth.SessionsExecute}, LinkMachine: machineRights}[l.Purpose]
-	if path.IsAbs(l.Path) {
-		rights = append(rights, auth.SessionsExecute)
-	}
-	return rights
 }
 
 func (n NewLink) check() error {
@@ -110,21 +59,21 @@ func (h *Hub) AddLink(ctx context.Context, who auth.Principal, n NewLink) (Sessi
 	}
 	l := SessionLink{
 		ID: ident.New(ident.Link), Hash: hash, Project: who.Project, User: who.User, Key: who.Key, Session: n.Session, Purpose: n.Purpose, Path: n.Path, Port: n.Port, Open: n.Open, Wakes: n.Wakes,
-		Created: h.now(),
+		Created: h.work.Now(),
 	}
 	if n.Life > 0 {
 		l.Expires = l.Created.Add(n.Life)
 	}
 	err := n.check()
-	for _, right := range l.rights() {
+	for _, right := range l.Rights() {
 		if err == nil {
 			err = who.Require(right)
 		}
 	}
 	if err == nil {
-		err = h.o.Store.AddLink(ctx, l, mostLinks)
+		err = h.work.Store.AddLink(ctx, l, mostLinks)
 	}
-	h.audit(ctx, who, "link.create", n.Session, fmt.Sprintf("%s %s %s%d", l.ID, n.Purpose, n.Path, n.Port), err)
+	h.work.WriteAudit(ctx, who, "link.create", n.Session, fmt.Sprintf("%s %s %s%d", l.ID, n.Purpose, n.Path, n.Port), err)
 	if err != nil {
 		return SessionLink{}, "", err
 	}
@@ -139,16 +88,16 @@ func (h *Hub) Links(ctx context.Context, who auth.Principal, session string) ([]
 	if _, err := h.Session(ctx, who, session); err != nil {
 		return nil, err
 	}
-	return h.o.Store.Links(ctx, who.Project, session)
+	return h.work.Store.Links(ctx, who.Project, session)
 }
 
 // DeleteLink withdraws a link at once. Needs auth.SessionsWrite.
 func (h *Hub) DeleteLink(ctx context.Context, who auth.Principal, session, id string) error {
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = h.o.Store.DeleteLink(ctx, who.Project, session, id)
+		err = h.work.Store.DeleteLink(ctx, who.Project, session, id)
 	}
-	h.audit(ctx, who, "link.delete", session, id, err)
+	h.work.WriteAudit(ctx, who, "link.delete", session, id, err)
 	return err
 }
 
@@ -159,13 +108,13 @@ func (h *Hub) LinkOf(ctx context.Context, code string) (SessionLink, auth.Princi
 	if !ok {
 		return SessionLink{}, auth.Principal{}, linkGone()
 	}
-	l, role, err := h.o.Store.LinkOf(ctx, hash, h.now())
+	l, role, err := h.work.Store.LinkOf(ctx, hash, h.work.Now())
 	return standsFor(l, role, err)
 }
 
 // OpenPort returns the open link to a port of a session; without one, link_not_found.
 func (h *Hub) OpenPort(ctx context.Context, session string, port int) (SessionLink, auth.Principal, error) {
-	l, role, err := h.o.Store.OpenPort(ctx, session, port, h.now())
+	l, role, err := h.work.Store.OpenPort(ctx, session, port, h.work.Now())
 	return standsFor(l, role, err)
 }
 
@@ -173,7 +122,7 @@ func standsFor(l SessionLink, role auth.Role, err error) (SessionLink, auth.Prin
 	if problem.Is(err, problem.NotFound) {
 		err = linkGone()
 	}
-	who := auth.Principal{User: l.User, Project: l.Project, Key: l.Key, Role: role, Scopes: l.rights()}
+	who := auth.Principal{User: l.User, Project: l.Project, Key: l.Key, Role: role, Scopes: l.Rights()}
 	if err == nil && len(who.Scopes) == 0 { // of a purpose that this version does not know: no scopes would be all that the role may
 		err = linkGone()
 	}

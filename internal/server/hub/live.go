@@ -10,6 +10,7 @@ import (
 	"cove/internal/core/telemetry"
 	"cove/internal/machine/image"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/work"
 	"cove/internal/sessions/ondisk"
 )
 
@@ -248,8 +249,8 @@ func (h *Hub) noteUnused(s *seat) {
 		s.unusedSignal = nil
 	}
 	h.signalRoom()
-	if closed(s.lost) {
-		h.spawn(func(ctx context.Context) { h.evictDead(ctx, s) })
+	if work.IsClosed(s.lost) {
+		h.work.RunInBackground(func(ctx context.Context) { h.evictDead(ctx, s) })
 	}
 }
 
@@ -259,14 +260,14 @@ func (h *Hub) tryAcquire(ctx context.Context, project, id string) (*seat, <-chan
 	if s, wait, err := h.tryAcquireSeat(ctx, project, id, nil, false); s != nil || err != nil {
 		return s, wait, err
 	}
-	row, err := h.o.Store.Session(ctx, project, id)
+	row, err := h.work.Store.Session(ctx, project, id)
 	if problem.Is(err, problem.NotFound) || err == nil && row.State == SessionDeleted {
 		return nil, nil, sessionGone() // the same words as for another project's session in memory
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	abandoned, err := h.here(ctx, row)
+	abandoned, err := h.work.CheckHere(ctx, row)
 	if abandoned {
 		row, err = h.settleAbandoned(ctx, row)
 	}
@@ -291,7 +292,7 @@ func (h *Hub) tryAcquireSeat(ctx context.Context, project, id string, row *Sessi
 		s.created = born
 		h.seats[id] = s
 		h.readmit(s)
-		h.spawn(func(ended context.Context) { h.load(telemetry.Carry(ended, ctx), s, *row) })
+		h.work.RunInBackground(func(ended context.Context) { h.load(telemetry.Carry(ended, ctx), s, *row) })
 		s.waiters++
 		return s, s.moving, nil
 	case s.project != project:
@@ -303,7 +304,7 @@ func (h *Hub) tryAcquireSeat(ctx context.Context, project, id string, row *Sessi
 		return nil, nil, sessionGone()
 	}
 	s.users++
-	s.used = h.now()
+	s.used = h.work.Now()
 	return s, nil, nil
 }
 
@@ -312,17 +313,8 @@ func (h *Hub) release(s *seat) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s.users--
-	s.used = h.now()
+	s.used = h.work.Now()
 	h.noteUnused(s)
-}
-
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }
 
 // signalRoom wakes the callers that wait for room in memory. The caller holds mu.
@@ -340,7 +332,7 @@ func (h *Hub) touch(ctx context.Context, s *seat, always bool) error {
 	}
 	used, ran := s.used, s.ran
 	h.mu.Unlock()
-	_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+	_, err := h.work.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}
@@ -366,7 +358,7 @@ func (h *Hub) load(ctx context.Context, s *seat, row Session) {
 	}
 	h.mu.Lock()
 	moving := s.moving
-	s.moving, s.failed, s.used = nil, err, h.now()
+	s.moving, s.failed, s.used = nil, err, h.work.Now()
 	if err != nil {
 		h.removeSeat(s)
 	}
@@ -374,7 +366,7 @@ func (h *Hub) load(ctx context.Context, s *seat, row Session) {
 	h.mu.Unlock()
 	close(moving)
 	if err == nil {
-		h.spawn(func(ctx context.Context) { h.watch(ctx, s) })
+		h.work.RunInBackground(func(ctx context.Context) { h.watch(ctx, s) })
 	}
 	if err == nil && !s.created {
 		h.sessionSeen(ctx, sessionResumed, s.id, s.project, slog.Float64("seconds", time.Since(began).Seconds()))
@@ -403,7 +395,7 @@ func (h *Hub) open(ctx context.Context, s *seat, row Session) (err error) {
 	if row.Image != nil {
 		base.Environment = image.Key(base.Environment, row.Image.Digest)
 	}
-	base.Limits.System, base.Volumes = row.System, row.volumesOf()
+	base.Limits.System, base.Volumes = row.System, row.VolumesOf()
 	options := ondisk.Options{Prepare: h.o.Prepare, Base: base, Memory: row.Memory, CPUs: row.CPUs, Command: h.o.Command, Served: true, Swept: true, Existing: !s.created, Parked: h.parkedIn(s.id),
 		Depth: h.o.Limits.Points, Room: h.o.Limits.PointRoom}
 	name, err := h.o.Sessions.Open(ctx, s.id, options)
@@ -467,11 +459,11 @@ func withoutCommands(err error) error {
 
 // become records the state of a session.
 func (h *Hub) become(ctx context.Context, s *seat, state SessionState, reason string) (Session, error) {
-	return h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+	return h.work.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}
-		row.State, row.Reason, row.Home, row.Owner = state, reason, h.home(), h.me()
+		row.State, row.Reason, row.Home, row.Owner = state, reason, h.work.HomeID(), h.work.OwnerID()
 		return nil
 	})
 }

@@ -11,37 +11,8 @@ import (
 	"cove/internal/server/auth"
 )
 
-// TurnMarks are what people did after a turn that changes how it is to be read.
-type TurnMarks struct {
-	Undone *Undone `json:"undone,omitempty"`
-	Reruns []Rerun `json:"reruns,omitempty"` // of its steps, in their order
-}
-
-// Undone says of a turn that what follows it goes on with the variables and files from before an earlier one, or from before itself.
-type Undone struct {
-	From    string    `json:"from"`    // the turn from before which they are
-	Session string    `json:"session"` // that has them
-	At      time.Time `json:"at"`
-}
-
-// Rerun is a step that a person ran again, with other code or as it was, which the answer does not know of.
-type Rerun struct {
-	Step      int       `json:"step"`
-	Execution string    `json:"execution"`
-	Session   string    `json:"session,omitempty"` // in which it ran; "": noted by a version that did not keep it
-	At        time.Time `json:"at"`
-}
-
 // mostReruns bounds the steps of a turn that can have been run again.
 const mostReruns = 1000
-
-// UndoneTo returns what follows a turn goes on with, or nil.
-func (t Turn) UndoneTo() *Undone {
-	if t.Marks == nil {
-		return nil
-	}
-	return t.Marks.Undone
-}
 
 // Outdated says of each turn of a branch, the oldest first, whether a step of it ran again after its answer was written, wherever that was, or one of an earlier turn in its session.
 func Outdated(branch []Turn) []bool {
@@ -63,13 +34,13 @@ func Outdated(branch []Turn) []bool {
 // NoteRerun notes the execution with which a person ran a step of a turn again; "": the step is shown as it was. Needs auth.ConversationsWrite.
 func (h *Hub) NoteRerun(ctx context.Context, who auth.Principal, id string, step int, execution string) (Turn, error) {
 	t, err := h.noteRerun(ctx, who, id, step, execution)
-	h.audit(ctx, who, "turn.rerun", id, execution, err)
+	h.work.WriteAudit(ctx, who, "turn.rerun", id, execution, err)
 	return t, err
 }
 
 func (h *Hub) noteRerun(ctx context.Context, who auth.Principal, id string, step int, execution string) (Turn, error) {
 	t, err := h.toMark(ctx, who, id)
-	rerun := Rerun{Step: step, Execution: execution, At: h.now().UTC()}
+	rerun := Rerun{Step: step, Execution: execution, At: h.work.Now().UTC()}
 	if err == nil && execution != "" {
 		rerun.Session, err = h.sessionOfRerun(ctx, who, execution)
 	}
@@ -94,7 +65,7 @@ func (h *Hub) sessionOfRerun(ctx context.Context, who auth.Principal, execution 
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return "", err
 	}
-	e, err := h.o.Store.Execution(ctx, who.Project, execution)
+	e, err := h.work.Store.Execution(ctx, who.Project, execution)
 	if err == nil && e.Turn != "" {
 		err = problem.New(problem.TurnInvalid, "the execution is a step of a turn itself").WithHint("run the code with an execution of its own, and note that one")
 	}
@@ -106,7 +77,7 @@ func (h *Hub) hasStep(ctx context.Context, t Turn, step int) error {
 	if step >= 1 && step <= min(t.Steps, mostReruns) {
 		return nil
 	}
-	ran, err := h.o.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
+	ran, err := h.work.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
 	if err != nil {
 		return err
 	}
@@ -134,7 +105,7 @@ func (h *Hub) toMark(ctx context.Context, who auth.Principal, id string) (Turn, 
 }
 
 func (h *Hub) markTurnAs(ctx context.Context, t Turn, change func(*TurnMarks) error) (Turn, error) {
-	marks, err := h.o.Store.MarkTurn(ctx, t.Project, t.ID, change)
+	marks, err := h.work.Store.MarkTurn(ctx, t.Project, t.ID, change)
 	if err != nil {
 		return Turn{}, err
 	}

@@ -14,74 +14,8 @@ import (
 	"cove/internal/server/auth"
 )
 
-// Network says where the programs of a session may connect to, as rules of package egress. Without any that allow, they reach nothing.
-type Network struct {
-	Allow []string `json:"allow,omitempty"`
-	Deny  []string `json:"deny,omitempty"`
-	// Credentials are added to requests on the host. In a record they are without their values.
-	Credentials []egress.Credential `json:"credentials,omitempty"`
-}
-
-// Secrets are what the host adds to what a session sends. They leave the store for that alone; no backup has them.
-type Secrets struct {
-	Credentials []egress.Credential `json:"credentials"`
-	Authority   []byte              `json:"authority"` // of package egress, with its key
-}
-
-// keepSecrets puts the credentials of a network into the record where they are secrets, with an authority for their hosts.
-func (s *Session) keepSecrets(n *Network) error {
-	s.Network, s.Secrets = n, nil
-	if n == nil || len(n.Credentials) == 0 {
-		return nil
-	}
-	authority, err := egress.NewAuthority(n.Credentials)
-	if err != nil {
-		return err
-	}
-	text, err := authority.Marshal()
-	if err != nil {
-		return err
-	}
-	s.Secrets = &Secrets{Credentials: n.Credentials, Authority: text}
-	shown := *n
-	shown.Credentials = nil
-	for _, c := range n.Credentials {
-		shown.Credentials = append(shown.Credentials, egress.Credential{Host: c.Host, Header: c.Header, Name: c.Name})
-	}
-	s.Network = &shown
-	return nil
-}
-
-// NetworkLimits are what the operator says of all sessions.
-type NetworkLimits struct {
-	Rules egress.Rules // where sessions may connect to at most; without any that allow, no session has a network
-	Bytes int64        // what a session sends and receives together while it is in memory; 0: no limit
-	Pace  int64        // what it sends and receives in a second, in bytes; 0: no limit
-	Audit bool         // each connection, and each destination that was refused, is a row of the audit log
-}
-
 // MostConnections is how many of the connections of a session are remembered.
 const MostConnections = 200
-
-// reachOf returns the rules of a project and of a key, each of which has to allow a destination.
-func (h *Hub) reachOf(ctx context.Context, project, key string) ([]egress.Rules, error) {
-	limits, err := h.quotas(ctx, project, key)
-	if err != nil {
-		return nil, err
-	}
-	var all []egress.Rules
-	for _, q := range []Quota{limits.project, limits.key} {
-		if q.Network == nil {
-			continue
-		}
-		rules, err := egress.ParseRules(q.Network.Allow, q.Network.Deny)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, rules)
-	}
-	return all, nil
-}
 
 // networkFor returns the problem of a network that a session of the caller's may not have, or nil.
 func (h *Hub) networkFor(ctx context.Context, who auth.Principal, n *Network) error {
@@ -98,7 +32,7 @@ func (h *Hub) networkFor(ctx context.Context, who auth.Principal, n *Network) er
 	if err := egress.CheckCredentials(n.Credentials, rules); err != nil {
 		return err
 	}
-	within, err := h.reachOf(ctx, who.Project, who.Key)
+	within, err := h.ReachOf(ctx, who.Project, who.Key)
 	if err != nil {
 		return err
 	}
@@ -127,7 +61,7 @@ func (h *Hub) giveNetwork(ctx context.Context, row Session, live Networked, seen
 	if err != nil {
 		return err
 	}
-	within, err := h.reachOf(ctx, row.Project, row.Key)
+	within, err := h.ReachOf(ctx, row.Project, row.Key)
 	if err != nil {
 		return err
 	}
@@ -163,9 +97,9 @@ func (h *Hub) countConnection(row Session, e egress.Event) {
 	h.o.Telemetry.Count(telemetry.NetworkBytes, float64(e.Sent), "sent")
 	h.o.Telemetry.Count(telemetry.NetworkBytes, float64(e.Received), "received")
 	ctx := context.Background()
-	h.log.DebugContext(ctx, "connection", "session", row.ID, "host", e.Host, "port", e.Port, "address", e.Address, "refused", e.Refused, "sent", e.Sent, "received", e.Received, "seconds", e.Took.Seconds())
+	h.work.Log.DebugContext(ctx, "connection", "session", row.ID, "host", e.Host, "port", e.Port, "address", e.Address, "refused", e.Refused, "sent", e.Sent, "received", e.Received, "seconds", e.Took.Seconds())
 	if h.o.Network.Audit {
-		h.audit(ctx, auth.Principal{Project: row.Project, User: row.User, Key: row.Key}, "session.connect", row.ID, describe(e), err)
+		h.work.WriteAudit(ctx, auth.Principal{Project: row.Project, User: row.User, Key: row.Key}, "session.connect", row.ID, describe(e), err)
 	}
 }
 
@@ -256,7 +190,7 @@ func (h *Hub) changeNetwork(ctx context.Context, project, id string) error {
 	defer h.release(s)
 	s.outbound.changing.Lock()
 	defer s.outbound.changing.Unlock()
-	row, err := h.o.Store.Session(ctx, project, id) // of several changes, the last counts
+	row, err := h.work.Store.Session(ctx, project, id) // of several changes, the last counts
 	if err != nil {
 		return err
 	}

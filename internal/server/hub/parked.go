@@ -113,7 +113,7 @@ func (h *Hub) park(t *liveExecution, p kernel.Parked) bool {
 	if parks {
 		t.parked, d.seat = &p, nil
 		s.users--
-		s.used = h.now()
+		s.used = h.work.Now()
 		h.noteUnused(s)
 	}
 	h.mu.Unlock()

@@ -49,7 +49,7 @@ func (h *Hub) ApproveCall(ctx context.Context, who auth.Principal, execution str
 	if w.Run {
 		detail = fmt.Sprintf("call %d allowed", number)
 	}
-	h.audit(ctx, who, "execution.approve", execution, detail, err)
+	h.work.WriteAudit(ctx, who, "execution.approve", execution, detail, err)
 	return e, err
 }
 

@@ -71,7 +71,7 @@ func (h *Hub) Points(ctx context.Context, who auth.Principal, id string) ([]Poin
 	}
 	row, err := h.row(ctx, who, id)
 	if err == nil {
-		_, err = h.here(ctx, row)
+		_, err = h.work.CheckHere(ctx, row)
 	}
 	if err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (h *Hub) KeepPoint(ctx context.Context, who auth.Principal, id string) (Poi
 	if err == nil {
 		err = h.peek(ctx, who, id, func(ctx context.Context, _ Live) error { return h.mark(ctx, id, "") })
 	}
-	h.audit(ctx, who, "session.point", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.point", id, "", err)
 	if err != nil {
 		return Point{}, err
 	}
@@ -116,7 +116,7 @@ func (h *Hub) ReturnSession(ctx context.Context, who auth.Principal, id, point s
 			end()
 		}
 	}
-	h.audit(ctx, who, "session.undo", id, cmp.Or(point, "newest"), err)
+	h.work.WriteAudit(ctx, who, "session.undo", id, cmp.Or(point, "newest"), err)
 	if err != nil {
 		return Session{}, err
 	}
@@ -137,12 +137,12 @@ func (h *Hub) returnPaused(ctx context.Context, row Session, point string) error
 		return withoutCommands(err)
 	}
 	h.loseParked(row.ID, errReturned)
-	return h.persist(ctx, func(ctx context.Context) error {
+	return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
 		lost, err := h.rollback(ctx, row, info.Head.Saved, returnedBack)
 		if err != nil {
 			return err
 		}
-		_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+		_, err = h.work.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
 			if s.State == SessionDeleted {
 				return sessionGone()
 			}
@@ -169,7 +169,7 @@ func (h *Hub) mark(ctx context.Context, session, turn string) error {
 	if turn != "" && h.o.Limits.PointRoom > 0 && name.Head().Size > h.o.Limits.PointRoom/largePoint {
 		return nil
 	}
-	from := h.now()
+	from := h.work.Now()
 	if err := name.Mark(ctx, turn); err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (h *Hub) markTurn(ctx context.Context, p *plan) <-chan struct{} {
 	go func() {
 		defer close(done)
 		if err := h.mark(ctx, t.Session, t.ID); err != nil && ctx.Err() == nil {
-			h.log.WarnContext(ctx, "the session cannot be returned to before a turn", "session", t.Session, "turn", t.ID, "error", err)
+			h.work.Log.WarnContext(ctx, "the session cannot be returned to before a turn", "session", t.Session, "turn", t.ID, "error", err)
 		}
 	}()
 	return done

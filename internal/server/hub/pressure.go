@@ -85,7 +85,7 @@ func (h *Hub) makeRoom(ctx context.Context, but string) bool {
 	if s == nil {
 		return false
 	}
-	h.log.LogAttrs(ctx, slog.LevelInfo, "a session makes room in memory", slog.String("session", s.id))
+	h.work.Log.LogAttrs(ctx, slog.LevelInfo, "a session makes room in memory", slog.String("session", s.id))
 	_ = h.evict(ctx, s, nil) // the session's record and the log have the error
 	return !h.stayed(s)
 }
@@ -101,7 +101,7 @@ func (h *Hub) beginCostliestEviction(but string) *seat {
 	var all []idle
 	h.mu.Lock()
 	for _, s := range h.seats {
-		if unused := h.now().Sub(s.used); s.id != but && s.free() && unused >= justUsed {
+		if unused := h.work.Now().Sub(s.used); s.id != but && s.free() && unused >= justUsed {
 			all = append(all, idle{s, s.live, unused.Seconds()})
 		}
 	}
@@ -117,7 +117,7 @@ func (h *Hub) beginCostliestEviction(but string) *seat {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, i := range all {
-		if i.seat.free() && h.now().Sub(i.seat.used) >= justUsed {
+		if i.seat.free() && h.work.Now().Sub(i.seat.used) >= justUsed {
 			i.seat.beginEviction()
 			return i.seat
 		}

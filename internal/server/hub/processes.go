@@ -26,7 +26,7 @@ func (h *Hub) StartProcess(ctx context.Context, who auth.Principal, session stri
 			return err
 		})
 	}
-	h.audit(ctx, who, "process.start", session, id, err)
+	h.work.WriteAudit(ctx, who, "process.start", session, id, err)
 	return info, err
 }
 
@@ -101,7 +101,7 @@ func (h *Hub) SignalProcess(ctx context.Context, who auth.Principal, session, id
 			return l.SignalProcess(ctx, id, number, all)
 		})
 	}
-	h.audit(ctx, who, "process.signal", session, id, err)
+	h.work.WriteAudit(ctx, who, "process.signal", session, id, err)
 	return err
 }
 

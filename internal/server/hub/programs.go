@@ -14,7 +14,7 @@ import (
 func (h *Hub) CheckProgram(ctx context.Context, who auth.Principal, code string) error {
 	err := who.Require(auth.SessionsExecute)
 	if err == nil {
-		err = h.mayRun(ctx, who.Project, who.Key)
+		err = h.MayRun(ctx, who.Project, who.Key)
 	}
 	if err == nil && code != "" {
 		err = h.screen(ctx, &Execution{Project: who.Project, User: who.User, Key: who.Key, Code: code}, false)
@@ -28,7 +28,7 @@ func (h *Hub) CheckProgram(ctx context.Context, who auth.Principal, code string)
 // WidestNetwork returns the network of a session of the caller's that may connect to as much as the server, the project and the key let it, for clients that cannot say where
 // they want to connect to. It is nil where a session can have no network.
 func (h *Hub) WidestNetwork(ctx context.Context, who auth.Principal) (*Network, error) {
-	all, err := h.reachOf(ctx, who.Project, who.Key)
+	all, err := h.ReachOf(ctx, who.Project, who.Key)
 	if err != nil {
 		return nil, err
 	}

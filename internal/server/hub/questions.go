@@ -24,60 +24,6 @@ const (
 // mostQuestions is how many may wait.
 var mostQuestions = QuestionBounds{Conversation: 50, Key: 200, Project: 1000, Room: questionRoom}
 
-// Question is what a model is to be asked in a conversation when the turns before it have ended. It waits in the conversation's queue, and is either there or a turn.
-type Question struct {
-	ID           string // ident.Question
-	Project      string
-	User         string // who put it, or changed it last, and whose rights it is asked with
-	Key          string
-	Scopes       []auth.Action // what that caller was limited to
-	Conversation string
-	Place        int64 // in the queue, the first one lowest
-	Turn         NewTurn
-	Files        []TurnFile // that it brings, as they were called when it was put
-	Size         int64      // of Turn as it is kept, in bytes
-	Created      time.Time
-	Changed      time.Time // another one with each change of what is asked
-	Held         *Held     // why it could not be asked when it was its turn; nil: that was not tried
-	Again        time.Time // when that is tried again by itself; zero: never
-}
-
-// Held says why a question stays in the queue.
-type Held struct {
-	Kind    problem.Kind `json:"kind"`
-	Code    string       `json:"code"`
-	Message string       `json:"message"`
-	Hint    string       `json:"hint,omitempty"`
-	Since   time.Time    `json:"since"`
-}
-
-// QuestionBounds are how many questions may wait.
-type QuestionBounds struct {
-	Conversation, Key, Project int
-	Room                       int64 // bytes, of a project
-}
-
-// QuestionStore keeps the queues of conversations. Not found: question_not_found. What changes a queue touches its conversation.
-type QuestionStore interface {
-	// AddQuestion writes a question after the others of its conversation. Problems: too_many_questions, conversation_not_found.
-	AddQuestion(ctx context.Context, q Question, most QuestionBounds) error
-	// Questions returns a conversation's queue, the first one first.
-	Questions(ctx context.Context, project, conversation string) ([]Question, error)
-	UpdateQuestion(ctx context.Context, project, conversation, id string, change func(*Question) error) (Question, error)
-	DeleteQuestion(ctx context.Context, project, conversation, id string) error
-	// DueQuestions returns of each queue that could go on the first question, with ID, Project and Conversation alone: of those without an unfinished turn where that question
-	// is not held, or is to be tried again by now.
-	DueQuestions(ctx context.Context, now time.Time) ([]Question, error)
-	// UndoTurn removes a turn that did not begin and puts the question that it was back in its place, together; where there is no such turn it does nothing.
-	UndoTurn(ctx context.Context, t Turn, q Question) error
-}
-
-// Taken is a question as a turn takes it out of the queue.
-type Taken struct {
-	ID      string
-	Changed time.Time
-}
-
 // QuestionChange says what to change; nil fields stay.
 type QuestionChange struct {
 	Prompt *string
@@ -92,8 +38,8 @@ func (h *Hub) PutQuestion(ctx context.Context, who auth.Principal, n NewTurn) (Q
 	id, again, err := "", false, mayStart(who, n)
 	if err == nil {
 		var request string
-		if request, err = n.print(); err == nil {
-			id, again, err = h.once(ctx, who, "question.create", n.Once, request, func() (string, error) {
+		if request, err = n.Fingerprint(); err == nil {
+			id, again, err = h.work.RunOnce(ctx, who, "question.create", n.Once, request, func() (string, error) {
 				if q, err = h.newQuestion(ctx, who, n); err == nil {
 					err = h.addQuestion(ctx, q)
 				}
@@ -104,7 +50,7 @@ func (h *Hub) PutQuestion(ctx context.Context, who auth.Principal, n NewTurn) (Q
 	if again && err == nil {
 		return h.putBefore(ctx, who, n, id)
 	}
-	h.audit(ctx, who, "question.create", n.Conversation, q.ID, err)
+	h.work.WriteAudit(ctx, who, "question.create", n.Conversation, q.ID, err)
 	if err != nil {
 		return Question{}, err
 	}
@@ -114,12 +60,14 @@ func (h *Hub) PutQuestion(ctx context.Context, who auth.Principal, n NewTurn) (Q
 
 // addQuestion writes a question. One that the store has despite its error is removed: who put it tries again.
 func (h *Hub) addQuestion(ctx context.Context, q Question) error {
-	err := h.o.Store.AddQuestion(ctx, q, mostQuestions)
+	err := h.work.Store.AddQuestion(ctx, q, mostQuestions)
 	if kind := problem.Of(err); err != nil && (kind.Kind == problem.Unavailable || kind.Kind == problem.Internal) {
-		h.spawn(func(ctx context.Context) {
-			undone := h.persist(ctx, func(ctx context.Context) error { return h.o.Store.DeleteQuestion(ctx, q.Project, q.Conversation, q.ID) })
+		h.work.RunInBackground(func(ctx context.Context) {
+			undone := h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
+				return h.work.Store.DeleteQuestion(ctx, q.Project, q.Conversation, q.ID)
+			})
 			if undone != nil && !problem.Is(undone, problem.NotFound) {
-				h.log.WarnContext(ctx, "a question that may have been put despite an error was not removed", "question", q.ID, "error", undone)
+				h.work.Log.WarnContext(ctx, "a question that may have been put despite an error was not removed", "question", q.ID, "error", undone)
 			}
 		})
 	}
@@ -128,14 +76,14 @@ func (h *Hub) addQuestion(ctx context.Context, q Question) error {
 
 // putBefore returns a question for a request that is repeated. It may have been asked, or taken out, since.
 func (h *Hub) putBefore(ctx context.Context, who auth.Principal, n NewTurn, id string) (Question, error) {
-	list, err := h.o.Store.Questions(ctx, who.Project, n.Conversation)
+	list, err := h.work.Store.Questions(ctx, who.Project, n.Conversation)
 	if err != nil {
 		return Question{}, err
 	}
 	if at := slices.IndexFunc(list, func(q Question) bool { return q.ID == id }); at >= 0 {
 		return list[at], nil
 	}
-	now := h.now()
+	now := h.work.Now()
 	return Question{ID: id, Project: who.Project, User: who.User, Key: who.Key, Conversation: n.Conversation, Turn: n, Created: now, Changed: now}, nil
 }
 
@@ -151,7 +99,7 @@ func (h *Hub) newQuestion(ctx context.Context, who auth.Principal, n NewTurn) (Q
 	case !slices.ContainsFunc(n.Input, func(m model.Message) bool { return m.Role == model.RoleUser }):
 		return Question{}, problem.New(problem.TurnInvalid, "there is no question to wait").WithHint("results of functions are sent as the next turn")
 	}
-	now := h.now()
+	now := h.work.Now()
 	q := Question{ID: ident.New(ident.Question), Project: who.Project, User: who.User, Key: who.Key, Scopes: who.Scopes, Conversation: n.Conversation, Created: now, Changed: now}
 	return q, h.checkQuestion(ctx, who, &q, n)
 }
@@ -180,17 +128,17 @@ func (h *Hub) Questions(ctx context.Context, who auth.Principal, conversation st
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return nil, err
 	}
-	if _, err := h.o.Store.Conversation(ctx, who.Project, conversation); err != nil {
+	if _, err := h.work.Store.Conversation(ctx, who.Project, conversation); err != nil {
 		return nil, err
 	}
-	return h.o.Store.Questions(ctx, who.Project, conversation)
+	return h.work.Store.Questions(ctx, who.Project, conversation)
 }
 
 // ChangeQuestion changes a question that waits, which is the caller's from then on; one that is held is tried again. Needs what StartTurn needs. Problems: question_not_found,
 // also where it has been asked meanwhile, and those of PutQuestion.
 func (h *Hub) ChangeQuestion(ctx context.Context, who auth.Principal, conversation, id string, c QuestionChange) (Question, error) {
 	q, err := h.changeQuestion(ctx, who, conversation, id, c)
-	h.audit(ctx, who, "question.change", conversation, id, err)
+	h.work.WriteAudit(ctx, who, "question.change", conversation, id, err)
 	if err != nil {
 		return Question{}, err
 	}
@@ -202,10 +150,10 @@ func (h *Hub) changeQuestion(ctx context.Context, who auth.Principal, conversati
 	if err := who.Require(auth.ConversationsWrite); err != nil {
 		return Question{}, err
 	}
-	if _, err := h.o.Store.Conversation(ctx, who.Project, conversation); err != nil {
+	if _, err := h.work.Store.Conversation(ctx, who.Project, conversation); err != nil {
 		return Question{}, err
 	}
-	list, err := h.o.Store.Questions(ctx, who.Project, conversation)
+	list, err := h.work.Store.Questions(ctx, who.Project, conversation)
 	if err != nil {
 		return Question{}, err
 	}
@@ -234,11 +182,11 @@ func (h *Hub) changeQuestion(ctx context.Context, who auth.Principal, conversati
 	if err != nil {
 		return Question{}, err
 	}
-	changed, err := h.o.Store.UpdateQuestion(ctx, who.Project, conversation, id, func(row *Question) error {
+	changed, err := h.work.Store.UpdateQuestion(ctx, who.Project, conversation, id, func(row *Question) error {
 		if !row.Changed.Equal(list[at].Changed) {
 			return problem.New(problem.QuestionChanged, "the question was changed by another request meanwhile").WithHint("read the queue, and change it again")
 		}
-		at := h.now()
+		at := h.work.Now()
 		if !at.After(row.Changed) {
 			at = row.Changed.Add(time.Microsecond)
 		}
@@ -273,16 +221,16 @@ func questionGone() error {
 func (h *Hub) DeleteQuestion(ctx context.Context, who auth.Principal, conversation, id string) error {
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		_, err = h.o.Store.Conversation(ctx, who.Project, conversation)
+		_, err = h.work.Store.Conversation(ctx, who.Project, conversation)
 	}
 	again := ""
 	if err == nil {
 		again, err = h.triesOfQuestion(ctx, who.Project, conversation, id)
 	}
 	if err == nil {
-		err = h.o.Store.DeleteQuestion(ctx, who.Project, conversation, id)
+		err = h.work.Store.DeleteQuestion(ctx, who.Project, conversation, id)
 	}
-	h.audit(ctx, who, "question.delete", conversation, id, err)
+	h.work.WriteAudit(ctx, who, "question.delete", conversation, id, err)
 	if err == nil {
 		h.forgetTries(who.Project, conversation, again)
 		h.askLater(who.Project, conversation) // what was after one that was held

@@ -21,7 +21,7 @@ func (h *Hub) asksQuestions() bool { return h.o.Asker != nil }
 // askLater begins the next question of a conversation, unless a turn of it runs.
 func (h *Hub) askLater(project, conversation string) {
 	if h.asksQuestions() {
-		h.spawn(func(ctx context.Context) { h.askNext(ctx, project, conversation) })
+		h.work.RunInBackground(func(ctx context.Context) { h.askNext(ctx, project, conversation) })
 	}
 }
 
@@ -35,10 +35,10 @@ func (h *Hub) askEvery(ctx context.Context) {
 }
 
 func (h *Hub) askDue(ctx context.Context) {
-	due, err := h.o.Store.DueQuestions(ctx, h.now())
+	due, err := h.work.Store.DueQuestions(ctx, h.work.Now())
 	if err != nil {
-		if ctx.Err() == nil && !h.fenced() {
-			h.log.WarnContext(ctx, "the questions that wait were not looked for", "error", err)
+		if ctx.Err() == nil && !h.work.IsFenced() {
+			h.work.Log.WarnContext(ctx, "the questions that wait were not looked for", "error", err)
 		}
 		return
 	}
@@ -62,7 +62,7 @@ func (h *Hub) askNext(ctx context.Context, project, conversation string) {
 
 // askFirst tries the first question of a queue, and says whether it was changed, taken out or asked meanwhile.
 func (h *Hub) askFirst(ctx context.Context, project, conversation string) (again bool) {
-	queue, err := h.o.Store.Questions(ctx, project, conversation)
+	queue, err := h.work.Store.Questions(ctx, project, conversation)
 	if err != nil || len(queue) == 0 {
 		return false // askEvery comes again
 	}
@@ -103,7 +103,7 @@ func (o *oneEach) leave(conversation string) (again bool) {
 // askQuestion begins the turn of a question as who put it, with the rights of now.
 func (h *Hub) askQuestion(ctx context.Context, q Question) error {
 	n := q.Turn
-	n.Conversation, n.queued = q.Conversation, &q
+	n.Conversation, n.Queued = q.Conversation, &q
 	n.Foreign, n.Format = nil, model.Format{} // which JSON calls null where there are none
 	who, err := h.o.Asker(ctx, q.Project, q.User, q.Key)
 	if err != nil {
@@ -121,7 +121,7 @@ func (h *Hub) askQuestion(ctx context.Context, q Question) error {
 		if target == "" {
 			target = q.Conversation
 		}
-		h.audit(ctx, who, "turn.start", target, q.ID, err)
+		h.work.WriteAudit(ctx, who, "turn.start", target, q.ID, err)
 	}
 	return err
 }
@@ -147,9 +147,9 @@ func (h *Hub) holdQuestion(ctx context.Context, q Question, why error) {
 	if ctx.Err() != nil || passedOver(why) || problem.Has(why, problem.SessionElsewhere) && h.served(ctx, q) {
 		return
 	}
-	p := h.forClients(ctx, "question", q.ID, why)
-	now := h.now()
-	_, err := h.o.Store.UpdateQuestion(ctx, q.Project, q.Conversation, q.ID, func(row *Question) error {
+	p := h.work.PublicProblem(ctx, "question", q.ID, why)
+	now := h.work.Now()
+	_, err := h.work.Store.UpdateQuestion(ctx, q.Project, q.Conversation, q.ID, func(row *Question) error {
 		if !row.Changed.Equal(q.Changed) {
 			return questionGone()
 		}
@@ -164,20 +164,20 @@ func (h *Hub) holdQuestion(ctx context.Context, q Question, why error) {
 		return nil
 	})
 	if err != nil && !problem.Has(err, problem.QuestionNotFound) {
-		h.log.WarnContext(ctx, "it was not recorded why a question waits", "question", q.ID, "error", err)
+		h.work.Log.WarnContext(ctx, "it was not recorded why a question waits", "question", q.ID, "error", err)
 	}
 }
 
 // served says whether a server runs that has the session of a question's conversation on its disk: it asks the question.
 func (h *Hub) served(ctx context.Context, q Question) bool {
-	c, err := h.o.Store.Conversation(ctx, q.Project, q.Conversation)
+	c, err := h.work.Store.Conversation(ctx, q.Project, q.Conversation)
 	if err != nil {
 		return false
 	}
-	row, err := h.o.Store.Session(ctx, q.Project, c.Session)
+	row, err := h.work.Store.Session(ctx, q.Project, c.Session)
 	if err != nil {
 		return false
 	}
-	_, served, err := h.o.Store.Home(ctx, row.Home)
+	_, served, err := h.work.Store.Home(ctx, row.Home)
 	return err == nil && served
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cove/internal/python/kernel"
+	"cove/internal/server/hub/meter"
 )
 
 // line is the executions of one kernel, in the order in which they came. The first one runs, or waits for a slot. Guarded by Hub.mu.
@@ -99,7 +100,7 @@ func newSlots(n int) *slots { return &slots{all: n, waiting: map[string][]chan s
 // take waits for a slot, which give returns.
 func (s *slots) take(ctx context.Context, project string) error {
 	s.mu.Lock()
-	if !over(s.used, s.all) {
+	if !meter.IsFull(s.used, s.all) {
 		s.used++
 		s.mu.Unlock()
 		return nil
@@ -134,7 +135,7 @@ func (s *slots) take(ctx context.Context, project string) error {
 func (s *slots) try() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if over(s.used, s.all) {
+	if meter.IsFull(s.used, s.all) {
 		return false
 	}
 	s.used++

@@ -4,20 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"cove/internal/core/problem"
 	"cove/internal/server/auth"
 )
-
-// Rating is what a person says of an answer.
-type Rating struct {
-	Good   bool      `json:"good"`
-	Reason string    `json:"reason,omitempty"`
-	User   string    `json:"user"`
-	At     time.Time `json:"at"`
-}
 
 // longestRating bounds the reason of a rating, in characters.
 const longestRating = 2000
@@ -25,7 +16,7 @@ const longestRating = 2000
 // RateTurn rates a turn that has ended, or with nil takes its rating back. Needs auth.ConversationsWrite. Problems: turn_running, turn_invalid.
 func (h *Hub) RateTurn(ctx context.Context, who auth.Principal, id string, r *Rating) (Turn, error) {
 	t, err := h.rateTurn(ctx, who, id, r)
-	h.audit(ctx, who, "turn.rate", id, "", err)
+	h.work.WriteAudit(ctx, who, "turn.rate", id, "", err)
 	return t, err
 }
 
@@ -42,9 +33,9 @@ func (h *Hub) rateTurn(ctx context.Context, who auth.Principal, id string, r *Ra
 	case r != nil && utf8.RuneCountInString(r.Reason) > longestRating:
 		return Turn{}, problem.New(problem.TurnInvalid, fmt.Sprintf("the reason of a rating has at most %d characters", longestRating))
 	case r != nil:
-		r = &Rating{Good: r.Good, Reason: strings.TrimSpace(strings.ToValidUTF8(r.Reason, "\uFFFD")), User: who.User, At: h.now().UTC()}
+		r = &Rating{Good: r.Good, Reason: strings.TrimSpace(strings.ToValidUTF8(r.Reason, "\uFFFD")), User: who.User, At: h.work.Now().UTC()}
 	}
-	if err := h.o.Store.SetRating(ctx, who.Project, id, r); err != nil {
+	if err := h.work.Store.SetRating(ctx, who.Project, id, r); err != nil {
 		return Turn{}, err
 	}
 	t.Rating = r
@@ -56,5 +47,5 @@ func (h *Hub) RatedTurns(ctx context.Context, who auth.Principal, p Page) (Listi
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return Listing[Turn]{}, err
 	}
-	return h.o.Store.RatedTurns(ctx, who.Project, p)
+	return h.work.Store.RatedTurns(ctx, who.Project, p)
 }

@@ -26,7 +26,7 @@ const (
 // alone in its home, Recover also brings all records of the home in line with its disk, and removes from the disk what no record refers to; for others it costs
 // three queries. Call it once, before anything else; Run repeats it, except for the disk.
 func (h *Hub) Recover(ctx context.Context) error {
-	began, before := h.now(), h.lost.Load()
+	began, before := h.work.Now(), h.lost.Load()
 	if err := h.recoverAbandoned(ctx); err != nil {
 		return err
 	}
@@ -34,14 +34,14 @@ func (h *Hub) Recover(ctx context.Context) error {
 		if err := h.recoverHome(ctx); err != nil {
 			return fmt.Errorf("recover sessions: %w", err)
 		}
-		if err := h.sweepVolumes(ctx); err != nil {
-			h.log.WarnContext(ctx, "folders of volumes were not removed", "error", err)
+		if err := h.SweepVolumes(ctx); err != nil {
+			h.work.Log.WarnContext(ctx, "folders of volumes were not removed", "error", err)
 		}
-		if err := h.sweepUploads(ctx); err != nil {
-			h.log.WarnContext(ctx, "expired uploads were not removed", "error", err)
+		if err := h.SweepUploads(ctx); err != nil {
+			h.work.Log.WarnContext(ctx, "expired uploads were not removed", "error", err)
 		}
 	}
-	h.log.LogAttrs(ctx, slog.LevelInfo, "recovered", slog.Int64("lost", h.lost.Load()-before), slog.Float64("seconds", h.now().Sub(began).Seconds()))
+	h.work.Log.LogAttrs(ctx, slog.LevelInfo, "recovered", slog.Int64("lost", h.lost.Load()-before), slog.Float64("seconds", h.work.Now().Sub(began).Seconds()))
 	return nil
 }
 
@@ -54,7 +54,7 @@ func (h *Hub) recoverExecutions(ctx context.Context) error {
 		return err
 	}
 	for before := ""; ; {
-		unfinished, err := h.o.Store.AbandonedExecutions(ctx, recoverBatch)
+		unfinished, err := h.work.Store.AbandonedExecutions(ctx, recoverBatch)
 		if err != nil || len(unfinished) == 0 {
 			return err
 		}
@@ -72,7 +72,7 @@ func (h *Hub) recoverExecutions(ctx context.Context) error {
 
 func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (first bool, err error) {
 	var last []stream.Event
-	if !e.inTurn() {
+	if !e.IsStep() {
 		if last, err = h.streams.Ending(ctx, e.ID, stream.Event{Origin: stream.Origin{Part: e.ID}, Body: body}); err != nil {
 			return false, err
 		}
@@ -82,15 +82,15 @@ func (h *Hub) loseExecution(ctx context.Context, e Execution, body []byte) (firs
 	if e.State == ExecutionQueued {
 		e.Lost = kernel.LostNothing
 	}
-	e.State, e.Finished, e.ExitCode = ExecutionLost, h.now(), 1
+	e.State, e.Finished, e.ExitCode = ExecutionLost, h.work.Now(), 1
 	e.Message = "cove ended while the code waited or ran; what it did is not known"
-	if first, err = h.o.Store.FinishExecution(ctx, e, last); err == nil && e.Detached {
+	if first, err = h.work.Store.FinishExecution(ctx, e, last); err == nil && e.Detached {
 		err = h.loseWaiting(ctx, e)
 	}
 	if first && err == nil {
 		h.lost.Add(1)
 		telemetry.Count(ctx, telemetry.Executions, 1, string(ExecutionLost))
-		h.log.LogAttrs(ctx, slog.LevelInfo, "execution lost", slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("turn", e.Turn),
+		h.work.Log.LogAttrs(ctx, slog.LevelInfo, "execution lost", slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("turn", e.Turn),
 			slog.String("project", e.Project))
 	}
 	return first, err
@@ -109,8 +109,8 @@ func (h *Hub) recoverHome(ctx context.Context) error {
 	for _, info := range infos {
 		there[info.Name] = info
 	}
-	where := Where{States: []SessionState{SessionActive, SessionPaused, SessionLost}, Home: h.home()}
-	rows, err := h.o.Store.SessionsWhere(ctx, where, everything)
+	where := Where{States: []SessionState{SessionActive, SessionPaused, SessionLost}, Home: h.work.HomeID()}
+	rows, err := h.work.Store.SessionsWhere(ctx, where, everything)
 	if err != nil {
 		return err
 	}
@@ -118,8 +118,8 @@ func (h *Hub) recoverHome(ctx context.Context) error {
 	for _, row := range rows {
 		known[row.ID] = true
 	}
-	where.Free, where.By = true, h.me()
-	if rows, err = h.o.Store.SessionsWhere(ctx, where, everything); err != nil {
+	where.Free, where.By = true, h.work.OwnerID()
+	if rows, err = h.work.Store.SessionsWhere(ctx, where, everything); err != nil {
 		return err
 	}
 	for _, row := range rows {
@@ -141,15 +141,15 @@ func (h *Hub) settleSession(ctx context.Context, row Session, info ondisk.Info, 
 		row.State, row.Reason = SessionActive, "" // whatever a process of another home, which cannot see this disk, has recorded
 	}
 	state, reason, lost, err := h.remains(ctx, row, info, ok)
-	if err != nil || state == was && reason == row.Reason && row.Owner == "" && row.Home == h.home() {
+	if err != nil || state == was && reason == row.Reason && row.Owner == "" && row.Home == h.work.HomeID() {
 		return err
 	}
 	mine := false
-	_, err = h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+	_, err = h.work.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
 		if mine = s.State != SessionDeleted && s.Owner == row.Owner; !mine {
 			return nil
 		}
-		if s.Home, s.Owner = h.home(), ""; state == row.State && reason == row.Reason {
+		if s.Home, s.Owner = h.work.HomeID(), ""; state == row.State && reason == row.Reason {
 			return nil
 		}
 		s.State, s.Reason, s.Saved, s.Rollback = state, reason, info.Head.Saved, lost
@@ -230,12 +230,12 @@ func (h *Hub) removeOrphans(ctx context.Context, there map[string]ondisk.Info, k
 		}
 	}
 	if len(orphans) > 0 && len(known) == 0 {
-		deleted, err := h.o.Store.SessionsWhere(ctx, Where{States: []SessionState{SessionDeleted}, Home: h.home()}, 1)
+		deleted, err := h.work.Store.SessionsWhere(ctx, Where{States: []SessionState{SessionDeleted}, Home: h.work.HomeID()}, 1)
 		if err != nil {
 			return err
 		}
 		if len(deleted) == 0 {
-			h.log.WarnContext(ctx, "the folder of sessions belongs to another database; nothing in it is removed", "folder", h.o.Sessions.Dir, "sessions", len(orphans))
+			h.work.Log.WarnContext(ctx, "the folder of sessions belongs to another database; nothing in it is removed", "folder", h.o.Sessions.Dir, "sessions", len(orphans))
 			return nil
 		}
 	}
@@ -244,14 +244,14 @@ func (h *Hub) removeOrphans(ctx context.Context, there map[string]ondisk.Info, k
 		return err
 	}
 	for _, name := range orphans {
-		if shared && h.now().Sub(there[name].Created) < orphanAge {
+		if shared && h.work.Now().Sub(there[name].Created) < orphanAge {
 			continue // another process may be about to record it
 		}
 		if err := h.o.Sessions.Remove(ctx, name, h.o.Command); err != nil {
-			h.log.WarnContext(ctx, "the files of a session without a record were not removed", "session", name, "error", err)
+			h.work.Log.WarnContext(ctx, "the files of a session without a record were not removed", "session", name, "error", err)
 			continue
 		}
-		h.log.InfoContext(ctx, "the files of a session without a record were removed", "session", name)
+		h.work.Log.InfoContext(ctx, "the files of a session without a record were removed", "session", name)
 	}
 	return nil
 }

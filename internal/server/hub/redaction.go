@@ -8,62 +8,13 @@ import (
 	"strings"
 
 	"cove/internal/code/redact"
-	"cove/internal/core/problem"
 	"cove/internal/machine/workspace"
 	"cove/internal/python/kernel"
 )
 
-// The kinds of things that are taken out of what code emits; see redact.Kinds.
-const (
-	redactSecrets = "secrets"
-	redactGuesses = "guesses"
-	redactCards   = "cards"
-	redactPeople  = "people"
-	redactEmails  = "emails"
-	redactOff     = "off" // nothing
-)
-
-// Redaction says what is taken out of what code emits before anybody sees it, the model too, and before it is stored.
-type Redaction struct {
-	Kinds []string `json:"kinds"` // secrets, guesses, cards, people, emails; none or off: nothing is
-}
-
-// Check returns what is wrong with a redaction, as a problem with code redaction_invalid.
-func (r Redaction) Check() error {
-	all := []string{redactSecrets, redactGuesses, redactCards, redactPeople, redactEmails, redactOff}
-	for _, kind := range r.Kinds {
-		if !slices.Contains(all, kind) {
-			return problem.New(problem.RedactionInvalid, "there is no kind "+kind+" of things to be redacted").WithHint("the kinds are " + strings.Join(all, ", "))
-		}
-	}
-	return nil
-}
-
-func (r Redaction) kinds() redact.Kinds {
-	has := func(kind string) bool { return slices.Contains(r.Kinds, kind) }
-	return redact.Kinds{Secrets: has(redactSecrets), Guesses: has(redactGuesses), Cards: has(redactCards), People: has(redactPeople), Emails: has(redactEmails)}
-}
-
-// redaction is what holds for a project and a key: the project's own in the place of the server's, and the key's besides. When that cannot be read, everything is taken out.
-func (h *Hub) redaction(ctx context.Context, project, key string) redact.Kinds {
-	limits, err := h.quotas(ctx, project, key)
-	if err != nil {
-		h.log.WarnContext(ctx, "what is to be redacted could not be read, so that all kinds are", "project", project, "error", err)
-		return redact.Kinds{Secrets: true, Guesses: true, Cards: true, People: true, Emails: true}
-	}
-	r := h.o.Redaction
-	if of := limits.project.Redact; of != nil {
-		r = *of
-	}
-	if of := limits.key.Redact; of != nil {
-		r.Kinds = slices.Concat(r.Kinds, of.Kinds)
-	}
-	return r.kinds()
-}
-
 // redactionIn is redaction for what a session says: the credentials that the host adds to its requests are taken out in any case.
 func (h *Hub) redactionIn(ctx context.Context, project, key, session string) redact.Kinds {
-	k := h.redaction(ctx, project, key)
+	k := h.RedactionKinds(ctx, project, key)
 	h.mu.Lock()
 	s := h.seats[session]
 	h.mu.Unlock()

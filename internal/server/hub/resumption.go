@@ -163,7 +163,7 @@ func withoutCallsOfCode(messages []model.Message) []model.Message {
 // callsGone says why no code waits for results.
 func (h *Hub) callsGone(ctx context.Context, project, execution string) *problem.Error {
 	why := "it is not known here"
-	if e, err := h.o.Store.Execution(ctx, project, execution); err == nil {
+	if e, err := h.work.Store.Execution(ctx, project, execution); err == nil {
 		switch {
 		case e.State.Final() && e.Message != "":
 			why = fmt.Sprintf("it has ended (%s): %s", e.State, e.Message)

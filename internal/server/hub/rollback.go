@@ -26,11 +26,11 @@ const lostSandbox = "its sandbox was lost"
 
 // rollback finds out what a session lost that goes on from the state that was saved at to. It includes an earlier rollback that no client has acknowledged.
 func (h *Hub) rollback(ctx context.Context, row Session, to time.Time, reason string) (*Rollback, error) {
-	lost, err := h.o.Store.ExecutionsSince(ctx, row.Project, row.ID, to, mostSearched)
+	lost, err := h.work.Store.ExecutionsSince(ctx, row.Project, row.ID, to, mostSearched)
 	if err != nil {
 		return nil, err
 	}
-	r := &Rollback{At: h.now(), To: to.Truncate(time.Microsecond).UTC(), Reason: reason, Executions: []string{}, Files: []string{}}
+	r := &Rollback{At: h.work.Now(), To: to.Truncate(time.Microsecond).UTC(), Reason: reason, Executions: []string{}, Files: []string{}}
 	if before := row.Rollback; before != nil {
 		r.Executions, r.More, r.Files = slices.Clone(before.Executions), before.More, slices.Clone(before.Files)
 	}
@@ -57,7 +57,7 @@ func (h *Hub) addFiles(ctx context.Context, r *Rollback, e Execution) error {
 		stream, after = e.Turn, 0
 	}
 	for len(r.Files) < mostFilesNamed {
-		events, err := h.o.Store.Events(ctx, stream, e.ID, after, lastEvents, searchedAtOnce)
+		events, err := h.work.Store.Events(ctx, stream, e.ID, after, lastEvents, searchedAtOnce)
 		if err != nil {
 			return err
 		}
@@ -87,11 +87,6 @@ func filePath(body []byte, ofTurn bool) (string, bool) {
 	return f.Path, ok && err == nil
 }
 
-// event returns the rollback as an execution's event.
-func (r Rollback) event() kernel.Rollback {
-	return kernel.Rollback{At: r.At, To: r.To, Reason: r.Reason, Executions: r.Executions, More: r.More, Files: r.Files}
-}
-
 // noteSandboxLoss records that a session in memory has lost its sandbox and goes on from its saved state, if anything was lost by that.
 func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 	h.loseParked(session, lostWaiting(reason))
@@ -101,7 +96,7 @@ func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 	if s == nil || s.name == nil {
 		return // evict records the loss
 	}
-	row, err := h.o.Store.Session(ctx, s.project, s.id)
+	row, err := h.work.Store.Session(ctx, s.project, s.id)
 	var r *Rollback
 	if err == nil {
 		r, err = h.rollback(ctx, row, s.name.Head().Saved, reason)
@@ -110,7 +105,7 @@ func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 		err = h.noteRollback(ctx, s.project, s.id, r)
 	}
 	if err != nil {
-		h.log.ErrorContext(ctx, "a session's loss was not recorded", "session", s.id, "error", err)
+		h.work.Log.ErrorContext(ctx, "a session's loss was not recorded", "session", s.id, "error", err)
 	}
 }
 
@@ -118,8 +113,8 @@ func (h *Hub) noteSandboxLoss(ctx context.Context, session, reason string) {
 func (h *Hub) noteRollback(ctx context.Context, project, session string, r *Rollback) error {
 	h.loseParked(session, lostWaiting(r.Reason))
 	h.setRollback(session, r)
-	return h.persist(ctx, func(ctx context.Context) error {
-		_, err := h.o.Store.UpdateSession(ctx, project, session, func(row *Session) error {
+	return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
+		_, err := h.work.Store.UpdateSession(ctx, project, session, func(row *Session) error {
 			row.Rollback = r
 			return nil
 		})
@@ -133,14 +128,14 @@ func (h *Hub) noteVanished(ctx context.Context, s *seat, row Session) error {
 	if err != nil {
 		return err
 	}
-	h.log.ErrorContext(ctx, "the files of a session are gone from the disk", "session", s.id)
+	h.work.Log.ErrorContext(ctx, "the files of a session are gone from the disk", "session", s.id)
 	return h.noteRollback(ctx, s.project, s.id, r)
 }
 
 // noteRenewed records that a session could not be restored and started anew with its files, as can happen after an upgrade of the server.
 func (h *Hub) noteRenewed(ctx context.Context, s *seat, why string) error {
-	h.log.WarnContext(ctx, "a session was started anew with its files", "session", s.id, "why", "it "+why)
-	return h.noteRollback(ctx, s.project, s.id, &Rollback{At: h.now(), Reason: "it " + why, Executions: []string{}, Files: []string{}})
+	h.work.Log.WarnContext(ctx, "a session was started anew with its files", "session", s.id, "why", "it "+why)
+	return h.noteRollback(ctx, s.project, s.id, &Rollback{At: h.work.Now(), Reason: "it " + why, Executions: []string{}, Files: []string{}})
 }
 
 func (h *Hub) setRollback(session string, r *Rollback) {
@@ -164,16 +159,16 @@ func (h *Hub) takeRollback(ctx context.Context, project, session string) *Rollba
 	told.Told = true
 	s.rollback = &told
 	h.mu.Unlock()
-	_, err := h.o.Store.UpdateSession(ctx, project, session, func(row *Session) error {
+	_, err := h.work.Store.UpdateSession(ctx, project, session, func(row *Session) error {
 		if row.Rollback != nil && row.Rollback.At.Equal(r.At) {
 			row.Rollback.Told = true
 		}
 		return nil
 	})
 	if err != nil {
-		h.log.WarnContext(ctx, "a rollback may be reported twice", "session", session, "error", err)
+		h.work.Log.WarnContext(ctx, "a rollback may be reported twice", "session", session, "error", err)
 	}
-	h.log.LogAttrs(ctx, slog.LevelInfo, "rollback told", slog.String("session", session), slog.Int("executions", len(r.Executions)+r.More))
+	h.work.Log.LogAttrs(ctx, slog.LevelInfo, "rollback told", slog.String("session", session), slog.Int("executions", len(r.Executions)+r.More))
 	return &r
 }
 
@@ -181,7 +176,7 @@ func (h *Hub) takeRollback(ctx context.Context, project, session string) *Rollba
 func (h *Hub) AcknowledgeRollback(ctx context.Context, who auth.Principal, id string) (Session, error) {
 	row, err := Session{}, who.Require(auth.SessionsWrite)
 	if err == nil {
-		row, err = h.o.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
+		row, err = h.work.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
 			if s.State == SessionDeleted {
 				return sessionGone()
 			}
@@ -192,7 +187,7 @@ func (h *Hub) AcknowledgeRollback(ctx context.Context, who auth.Principal, id st
 	if err == nil {
 		h.setRollback(id, nil)
 	}
-	h.audit(ctx, who, "session.acknowledge", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.acknowledge", id, "", err)
 	if problem.Is(err, problem.NotFound) {
 		err = sessionGone()
 	}

@@ -5,11 +5,13 @@ import (
 	"time"
 
 	"cove/internal/core/problem"
+	"cove/internal/server/hub/meter"
+	"cove/internal/sessions/pool"
 )
 
 // room waits until there is room in memory for a seat's session and reserves it. Unused sessions are evicted for that, the one longest unused first.
 func (h *Hub) room(ctx context.Context, s *seat) error {
-	limits, err := h.quotas(ctx, s.project, s.key)
+	limits, err := h.Meter.Quotas(ctx, s.project, s.key)
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (h *Hub) stayed(s *seat) bool {
 }
 
 // full returns the problem of the limit that the session would exceed, and which sessions could be evicted to make room. The caller holds mu.
-func (h *Hub) full(s *seat, limits allowance) (scope func(*seat) bool, err *problem.Error) {
+func (h *Hub) full(s *seat, limits meter.Allowance) (scope func(*seat) bool, err *problem.Error) {
 	var all, project, key int
 	for _, other := range h.seats {
 		if !other.granted {
@@ -78,11 +80,11 @@ func (h *Hub) full(s *seat, limits allowance) (scope func(*seat) bool, err *prob
 		}
 	}
 	switch {
-	case s.key != "" && over(key, limits.key.Sessions):
+	case s.key != "" && meter.IsFull(key, limits.Key.Sessions):
 		return func(o *seat) bool { return o.project == s.project && o.key == s.key }, exhausted(problem.QuotaSessions, "this key uses as many sessions as it may have")
-	case over(project, limits.project.Sessions):
+	case meter.IsFull(project, limits.Project.Sessions):
 		return func(o *seat) bool { return o.project == s.project }, exhausted(problem.QuotaSessions, "the project uses as many sessions as it may have")
-	case over(all, h.capacity):
+	case meter.IsFull(all, h.capacity):
 		return func(*seat) bool { return true }, exhausted(problem.TooManySessions, "as many sessions are in use as the server can hold")
 	}
 	return nil, nil
@@ -108,4 +110,26 @@ func (h *Hub) saves() bool { return !h.o.Unsaved }
 func (h *Hub) unsavable() error {
 	return problem.New(problem.PauseUnsupported, "the engine "+h.o.Base.Engine+" cannot save sessions, so they cannot be paused, forked or undone").
 		WithHint("the operator has to set the server's engine to gvisor")
+}
+
+// roomPatience is how long a session waits for room in memory, before the caller has to try again.
+const roomPatience = 5 * time.Second
+
+// SessionMemory is about what an idle session of the standard environment takes that has no memory in common with others, in bytes.
+const SessionMemory = 120 << 20
+
+// capacity returns how many sessions may be in memory: want, or, where want is no limit, as many of cost bytes each as fit into three quarters of the memory that is available now.
+func capacity(want int, cost int64) int {
+	if want > 0 {
+		return want
+	}
+	n, err := pool.SizeFor(1<<16, cost/3) // which takes a quarter
+	if err != nil {
+		return 8
+	}
+	return n
+}
+
+func exhausted(code problem.ExhaustedCode, message string) *problem.Error {
+	return problem.New(code, message).WithHint("try again in a moment")
 }

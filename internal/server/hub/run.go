@@ -14,6 +14,9 @@ import (
 	"cove/internal/core/telemetry"
 	"cove/internal/python/kernel"
 	"cove/internal/server/audit"
+	"cove/internal/server/hub/meter"
+	"cove/internal/server/hub/record"
+	"cove/internal/server/hub/work"
 	"cove/internal/server/ownership"
 	"cove/internal/server/stream"
 )
@@ -33,12 +36,14 @@ func (h *Hub) begin(ctx context.Context) (work context.Context, end func(), err 
 	defer h.mu.Unlock()
 	switch {
 	case isWork(ctx):
-	case h.fenced():
+	case h.work.IsFenced():
 		return nil, nil, ownership.ErrLost()
 	case h.draining:
 		return nil, nil, drained()
-	case h.owing > 0:
-		return nil, nil, h.unstored()
+	default:
+		if err := h.work.UnstoredProblem(); err != nil {
+			return nil, nil, err
+		}
 	}
 	h.busy++
 	work, cancel := context.WithCancelCause(context.WithValue(context.WithoutCancel(ctx), workKey{}, true))
@@ -63,13 +68,13 @@ func (h *Hub) run(ctx context.Context, e Execution, req kernel.Request, emit emi
 	}
 	return h.perform(ctx, t, e, req, emit, func(e *Execution, done kernel.Done, failed error) error {
 		store := func(ctx context.Context) error {
-			first, err := h.o.Store.FinishExecution(ctx, *e, nil)
+			first, err := h.work.Store.FinishExecution(ctx, *e, nil)
 			return h.settled(ctx, e, first, err)
 		}
-		err := h.persist(h.ended, store)
+		err := h.work.WriteUntilStored(h.work.Ended, store)
 		if stream.Refused(err) {
 			*e = h.bare(*e, err)
-			err = h.persist(h.ended, store)
+			err = h.work.WriteUntilStored(h.work.Ended, store)
 		}
 		if err != nil || failed != nil {
 			return err
@@ -84,7 +89,7 @@ func (h *Hub) settled(ctx context.Context, e *Execution, first bool, err error) 
 	if err != nil || first {
 		return err
 	}
-	there, err := h.o.Store.Execution(ctx, e.Project, e.ID)
+	there, err := h.work.Store.Execution(ctx, e.Project, e.ID)
 	if err == nil {
 		*e = there
 	}
@@ -106,7 +111,7 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 	if e.Kernel == "" {
 		e.Kernel = mainKernel
 	}
-	e.State, e.Created, e.Owner = ExecutionQueued, h.now(), h.me()
+	e.State, e.Created, e.Owner = ExecutionQueued, h.work.Now(), h.work.OwnerID()
 	t := &liveExecution{id: e.ID, session: e.Session, kernel: e.Kernel, project: e.Project, key: e.Key, of: e.Turn, apart: e.Detached, front: make(chan struct{}), came: time.Now()}
 	ctx, t.over = telemetry.Span(ctx, spanExecution, slog.String("execution", e.ID), slog.String("session", e.Session), slog.String("kernel", e.Kernel))
 	t.ctx, t.stop = context.WithCancelCause(ctx)
@@ -115,14 +120,14 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 		t.over(err)
 		return e, nil, err
 	}
-	if closed(t.front) && h.slots.try() {
+	if work.IsClosed(t.front) && h.slots.try() {
 		t.placed.Store(true)
 		e.State, e.Started = ExecutionRunning, e.Created
 	}
-	if err := h.o.Store.AddExecution(ctx, e, asked...); err != nil {
+	if err := h.work.Store.AddExecution(ctx, e, asked...); err != nil {
 		h.exit(t)
 		t.over(err)
-		h.spawn(func(context.Context) { h.loseUnrecorded(e) })
+		h.work.RunInBackground(func(context.Context) { h.loseUnrecorded(e) })
 		return e, nil, err
 	}
 	return e, t, nil
@@ -130,16 +135,16 @@ func (h *Hub) admit(ctx context.Context, e Execution, asked ...audit.Row) (Execu
 
 // loseUnrecorded ends an execution whose record failed, in case that the record was written although the store returned an error. No client knows of it.
 func (h *Hub) loseUnrecorded(e Execution) {
-	e.State, e.Finished, e.Message = ExecutionLost, h.now(), "the execution could not be recorded and did not run"
-	_ = h.persist(h.ended, func(ctx context.Context) error {
-		_, err := h.o.Store.FinishExecution(ctx, e, nil)
+	e.State, e.Finished, e.Message = ExecutionLost, h.work.Now(), "the execution could not be recorded and did not run"
+	_ = h.work.WriteUntilStored(h.work.Ended, func(ctx context.Context) error {
+		_, err := h.work.Store.FinishExecution(ctx, e, nil)
 		return err
 	})
 }
 
 // enter adds an execution to the line of its kernel, and counts it against the quotas.
 func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
-	limits, err := h.quotas(ctx, t.project, t.key)
+	limits, err := h.Meter.Quotas(ctx, t.project, t.key)
 	if err != nil {
 		return err
 	}
@@ -159,7 +164,7 @@ func (h *Hub) enter(ctx context.Context, t *liveExecution) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case over(h.flying[t.project], limits.project.Executions), t.key != "" && over(h.flying[t.byKey()], limits.key.Executions):
+	case meter.IsFull(h.flying[t.project], limits.Project.Executions), t.key != "" && meter.IsFull(h.flying[t.byKey()], limits.Key.Executions):
 		return exhausted(problem.QuotaExecutions, "you have as many executions waiting or running as you may have")
 	case !s.join(t, h.o.Limits.Queue):
 		return exhausted(problem.QueueFull, "too many executions wait for this kernel")
@@ -232,7 +237,7 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 			r = h.takeRollback(ctx, t.project, t.session)
 		}
 		if r != nil {
-			_ = emit(t.ctx, r.event()) // the code runs even if this fails
+			_ = emit(t.ctx, r.Event()) // the code runs even if this fails
 		}
 		spent := h.metered(t)
 		emit, ended := h.redacting(t, emit)
@@ -243,13 +248,13 @@ func (h *Hub) perform(ctx context.Context, t *liveExecution, e Execution, req ke
 	h.mu.Lock()
 	h.ran(t)
 	h.mu.Unlock()
-	e.State, e.Finished = ExecutionState(done.Outcome), h.now()
+	e.State, e.Finished = ExecutionState(done.Outcome), h.work.Now()
 	e.ExitCode, e.Message, e.Lost, e.Wall, e.Dropped = done.ExitCode, done.Message, done.Lost, done.Wall, done.Dropped
 	h.count(e) // before anybody hears of the end: a caller's next execution meets the quota
 	err := end(&e, done, failed)
 	h.executionSeen(t, e)
 	if err != nil {
-		h.log.ErrorContext(ctx, "the end of an execution was not recorded", "execution", e.ID, "error", err)
+		h.work.Log.ErrorContext(ctx, "the end of an execution was not recorded", "execution", e.ID, "error", err)
 		return e, err
 	}
 	if done.Lost == kernel.LostSession {
@@ -263,9 +268,9 @@ func (h *Hub) started(ctx context.Context, e *Execution) {
 	if e.State == ExecutionRunning {
 		return
 	}
-	e.State, e.Started = ExecutionRunning, h.now()
-	if err := h.o.Store.StartExecution(ctx, e.ID, e.Started); err != nil {
-		h.log.WarnContext(ctx, "the start of an execution was not recorded", "execution", e.ID, "error", err)
+	e.State, e.Started = ExecutionRunning, h.work.Now()
+	if err := h.work.Store.StartExecution(ctx, e.ID, e.Started); err != nil {
+		h.work.Log.WarnContext(ctx, "the start of an execution was not recorded", "execution", e.ID, "error", err)
 	}
 }
 
@@ -295,9 +300,9 @@ type emitter func(ctx context.Context, event Event) error
 // execute runs the code and emits all but the Done. told says that the execution has told of a lost sandbox: where the next one was lost too before the code ran in it, as one that was kept ready, nothing more is lost.
 func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter, told bool) (done kernel.Done, err error) {
 	req.Kernel, req.OutputLimit = t.kernel, h.o.Limits.Output
-	req.Timeout = tighter(req.Timeout, h.o.Limits.Execution)
+	req.Timeout = record.Tighter(req.Timeout, h.o.Limits.Execution)
 	began := time.Now()
-	running, over := timed(t.ctx, req.Longest())
+	running, over := record.WithLimit(t.ctx, req.Longest())
 	defer over()
 	deaf, ended, heard := false, false, false
 	for event, failed := range h.codeEvents(t, req) {
@@ -322,7 +327,7 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter, told b
 			if r == nil || told {
 				continue // the session had no unsaved changes
 			}
-			event = r.event()
+			event = r.Event()
 		}
 		if deaf {
 			continue
@@ -338,7 +343,7 @@ func (h *Hub) execute(t *liveExecution, req kernel.Request, emit emitter, told b
 	if err == nil {
 		err = problem.New(problem.ExecutionUnfinished, "the session did not say how the execution ended")
 	}
-	done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, ExitCode: 1, Wall: time.Since(began), Message: h.forClients(t.ctx, "execution", t.id, err).Message}
+	done = kernel.Done{Outcome: kernel.OutcomeSandboxDied, ExitCode: 1, Wall: time.Since(began), Message: h.work.PublicProblem(t.ctx, "execution", t.id, err).Message}
 	if t.ctx.Err() != nil {
 		done.Outcome, done.Message = kernel.OutcomeInterrupted, "it was interrupted"
 	}
@@ -355,5 +360,5 @@ func (h *Hub) count(e Execution) {
 	}
 	h.mu.Unlock()
 	cpu := cmp.Or(e.CPU, e.Wall) // an upper bound, for want of a measurement
-	h.meter.add(e.Project, e.Key, Usage{Executions: 1, WallSeconds: e.Wall.Seconds(), CPUSeconds: cpu.Seconds()})
+	h.Meter.AddUsageOf(e.Project, e.Key, Usage{Executions: 1, WallSeconds: e.Wall.Seconds(), CPUSeconds: cpu.Seconds()})
 }

@@ -54,7 +54,7 @@ func (h *Hub) saveDue(ctx context.Context, due []*seat) {
 
 // due returns the sessions that are to be saved now.
 func (h *Hub) due() []*seat {
-	now := h.now()
+	now := h.work.Now()
 	h.mu.Lock()
 	seats := make([]*seat, 0, len(h.seats))
 	for _, s := range h.seats {
@@ -101,7 +101,7 @@ func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), savePatience)
 	defer cancel()
-	began, from := time.Now(), h.now()
+	began, from := time.Now(), h.work.Now()
 	ctx, over := telemetry.Step(ctx, telemetry.StageSave, slog.String("session", s.id))
 	h.charge(ctx, s)
 	err := s.name.Checkpoint(ctx)
@@ -117,13 +117,13 @@ func (h *Hub) saveHeld(ctx context.Context, s *seat) time.Duration {
 		again = saveBusy
 	case err != nil:
 		again = saveRetry
-		h.log.WarnContext(ctx, "a session could not be saved; it goes on in memory", "session", s.id, "error", err)
+		h.work.Log.WarnContext(ctx, "a session could not be saved; it goes on in memory", "session", s.id, "error", err)
 	default:
-		h.log.LogAttrs(ctx, slog.LevelDebug, "session saved", slog.String("session", s.id), slog.Float64("seconds", took.Seconds()))
+		h.work.Log.LogAttrs(ctx, slog.LevelDebug, "session saved", slog.String("session", s.id), slog.Float64("seconds", took.Seconds()))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.saveFrom = h.now().Add(again)
+	s.saveFrom = h.work.Now().Add(again)
 	return took
 }
 
@@ -137,12 +137,12 @@ func (h *Hub) noteSaved(ctx context.Context, s *seat, began time.Time, used bool
 	h.mu.Lock()
 	others := used || s.users > 1 || s.used.After(began)
 	if others {
-		s.used = h.now()
+		s.used = h.work.Now()
 	}
 	last, ran := s.used, s.ran
 	s.touched, s.unsaved = time.Time{}, time.Time{}
 	h.mu.Unlock()
-	_, err := h.o.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
+	_, err := h.work.Store.UpdateSession(ctx, s.project, s.id, func(row *Session) error {
 		if row.State == SessionDeleted {
 			return sessionGone()
 		}

@@ -68,7 +68,7 @@ func (h *Hub) sessionSeen(ctx context.Context, change, session, project string, 
 		level = slog.LevelWarn
 	}
 	attrs = append([]slog.Attr{slog.String("change", change), slog.String("session", session), slog.String("project", project)}, attrs...)
-	h.log.LogAttrs(ctx, level, "session", attrs...)
+	h.work.Log.LogAttrs(ctx, level, "session", attrs...)
 }
 
 // executionSeen measures and logs the end of an execution.
@@ -84,14 +84,14 @@ func (h *Hub) executionSeen(t *liveExecution, e Execution) {
 	if e.Lost != kernel.LostNothing {
 		level = slog.LevelInfo
 	}
-	if !h.log.Enabled(ctx, level) {
+	if !h.work.Log.Enabled(ctx, level) {
 		return
 	}
 	waited := e.Finished.Sub(e.Created)
 	if !e.Started.IsZero() {
 		waited = e.Started.Sub(e.Created)
 	}
-	h.log.LogAttrs(ctx, level, "execution finished", slog.String("outcome", outcome), slog.Float64("seconds", e.Wall.Seconds()),
+	h.work.Log.LogAttrs(ctx, level, "execution finished", slog.String("outcome", outcome), slog.Float64("seconds", e.Wall.Seconds()),
 		slog.Float64("waited", waited.Seconds()), slog.Int64("events", e.Events), slog.String("execution", e.ID), slog.String("session", e.Session),
 		slog.String("turn", e.Turn), slog.String("project", e.Project))
 }
@@ -100,7 +100,7 @@ func (h *Hub) executionSeen(t *liveExecution, e Execution) {
 func (h *Hub) turnSeen(ctx context.Context, t Turn) {
 	telemetry.Count(ctx, telemetry.Turns, 1, string(t.State))
 	telemetry.Note(ctx, slog.String("outcome", string(t.State)), slog.Int("steps", t.Steps))
-	h.log.LogAttrs(ctx, slog.LevelInfo, "turn finished", slog.String("outcome", string(t.State)), slog.Float64("seconds", t.Finished.Sub(t.Created).Seconds()),
+	h.work.Log.LogAttrs(ctx, slog.LevelInfo, "turn finished", slog.String("outcome", string(t.State)), slog.Float64("seconds", t.Finished.Sub(t.Created).Seconds()),
 		slog.Int("steps", t.Steps), slog.Int64("tokens_in", t.Usage.InputTokens), slog.Int64("tokens_out", t.Usage.OutputTokens), slog.String("model", t.Model),
 		slog.String("turn", t.ID), slog.String("conversation", t.Conversation), slog.String("session", t.Session), slog.String("project", t.Project))
 }

@@ -9,6 +9,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/core/telemetry"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // ForkSession makes a session that goes on from the present state of id, or from one of its points, with its variables and files. It waits for running code. Needs auth.SessionsWrite.
@@ -17,7 +18,7 @@ func (h *Hub) ForkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err == nil {
 		row, err = h.forkSession(ctx, who, id, n)
 	}
-	h.audit(ctx, who, "session.fork", cmp.Or(row.ID, id), "of "+id, err)
+	h.work.WriteAudit(ctx, who, "session.fork", cmp.Or(row.ID, id), "of "+id, err)
 	if err != nil {
 		return Session{}, err
 	}
@@ -30,7 +31,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err != nil {
 		return Session{}, err
 	}
-	abandoned, err := h.here(ctx, source)
+	abandoned, err := h.work.CheckHere(ctx, source)
 	if abandoned {
 		source, err = h.settleAbandoned(ctx, source)
 	}
@@ -41,7 +42,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		return Session{}, h.unsavable()
 	}
 	if n.Packages != "" && n.Packages != source.Packages {
-		return Session{}, invalidSession("a fork has the packages of the session that it is made from")
+		return Session{}, record.InvalidSession("a fork has the packages of the session that it is made from")
 	}
 	if n.Image != "" && (source.Image == nil || n.Image != source.Image.Reference) {
 		return Session{}, problem.New(problem.SessionImage, "a fork has the system of the session that it is made from, and no other image").WithHint("leave image out, or make a new session")
@@ -62,12 +63,12 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	row := h.newRow(who, n)
 	row.State, row.Executions, row.Owner, row.System, row.Volumes, row.Image = SessionPaused, source.Executions, "", source.System, source.Volumes, source.Image
 	row.Origin = &SessionOrigin{Session: id, Undo: n.undo}
-	err = row.check(h.o.Base.Packages)
+	err = row.Check(h.o.Base.Packages)
 	if row.Network == source.Network {
 		row.Secrets = source.Secrets
 	} else if err == nil {
 		if err = h.networkFor(ctx, who, row.Network); err == nil {
-			err = row.keepSecrets(row.Network)
+			err = row.KeepSecrets(row.Network)
 		}
 	}
 	if err == nil && row.CPUs != source.CPUs {
@@ -76,7 +77,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 	if err == nil && row.Memory != source.Memory {
 		err = h.memoryFor(row)
 	}
-	if err = errors.Join(err, h.mayStore(ctx, who.Project, who.Key, 0)); err != nil {
+	if err = errors.Join(err, h.MayStore(ctx, who.Project, who.Key, 0)); err != nil {
 		return Session{}, err
 	}
 	work, end, err := h.begin(ctx)
@@ -93,7 +94,7 @@ func (h *Hub) forkSession(ctx context.Context, who auth.Principal, id string, n 
 		}
 	}
 	if err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
+		h.work.RunInBackground(func(ctx context.Context) { h.unmake(ctx, row) })
 	}
 	return row, err
 }
@@ -105,7 +106,7 @@ func (h *Hub) copySession(ctx context.Context, from, point string, row *Session)
 	if err != nil {
 		return withoutCommands(err)
 	}
-	counted, err := h.claim(ctx, row.Project, row.Key, withoutPoints(source))
+	counted, err := h.ClaimRoom(ctx, row.Project, row.Key, withoutPoints(source))
 	if err != nil {
 		return err
 	}
@@ -114,16 +115,16 @@ func (h *Hub) copySession(ctx context.Context, from, point string, row *Session)
 	if err != nil {
 		return withoutCommands(err)
 	}
-	origin, err := h.o.Store.Session(ctx, row.Project, from)
+	origin, err := h.work.Store.Session(ctx, row.Project, from)
 	if err != nil {
 		return err
 	}
 	row.Rollback, row.Saved, row.Executions = origin.Rollback, info.Head.Saved, info.Head.Executions // the fork never had what its origin lost
-	if row.Origin.At = h.now().UTC(); point != "" {
+	if row.Origin.At = h.work.Now().UTC(); point != "" {
 		row.Origin.At = info.Head.Saved.UTC()
 	}
 	if info.Head.Snapshot != "" {
 		row.Disk = info.Disk
 	}
-	return h.o.Store.AddSession(ctx, *row)
+	return h.work.Store.AddSession(ctx, *row)
 }

@@ -7,13 +7,13 @@ import (
 	"log/slog"
 	"maps"
 	"runtime"
-	"slices"
 	"time"
 
 	"cove/internal/core/ident"
 	"cove/internal/core/problem"
 	"cove/internal/machine/sandbox"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 	"cove/internal/sessions/ondisk"
 )
 
@@ -45,40 +45,40 @@ func (h *Hub) CreateSession(ctx context.Context, who auth.Principal, n NewSessio
 	row := h.newRow(who, n)
 	err := who.Require(auth.SessionsWrite)
 	if err == nil {
-		err = errors.Join(row.check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(ctx, who, row.Network), h.rootFor(row))
+		err = errors.Join(row.Check(h.o.Base.Packages), h.memoryFor(row), h.cpusFor(row), h.networkFor(ctx, who, row.Network), h.rootFor(row))
 	}
 	if err == nil {
-		err = row.keepSecrets(n.Network)
+		err = row.KeepSecrets(n.Network)
 	}
 	if err == nil {
-		row.Volumes, err = h.mountsFor(ctx, who, row, n.Volumes)
+		row.Volumes, err = h.MountsFor(ctx, who, row, n.Volumes)
 	}
 	if err == nil {
-		err = h.mayStore(ctx, who.Project, who.Key, 0)
+		err = h.MayStore(ctx, who.Project, who.Key, 0)
 	}
 	detail := ""
 	if err == nil && n.Image != "" {
 		detail = "image " + n.Image
 		if row.Image, err = h.imageFor(ctx, who, n.Image); err == nil {
-			row.begin(h.now())
+			row.BeginAt(h.work.Now())
 		}
 	}
 	if err == nil {
 		err = h.createSession(ctx, who, row, n.Files)
 	}
-	h.audit(ctx, who, "session.create", row.ID, detail, err)
+	h.work.WriteAudit(ctx, who, "session.create", row.ID, detail, err)
 	if err != nil {
 		return Session{}, err
 	}
-	h.sessionSeen(ctx, sessionCreated, row.ID, row.Project, slog.String("user", who.User), slog.Float64("seconds", h.now().Sub(row.Created).Seconds()))
+	h.sessionSeen(ctx, sessionCreated, row.ID, row.Project, slog.String("user", who.User), slog.Float64("seconds", h.work.Now().Sub(row.Created).Seconds()))
 	return row, nil
 }
 
 func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
-	now, limits := h.now(), h.o.Base.Limits
+	now, limits := h.work.Now(), h.o.Base.Limits
 	row := Session{
 		ID: ident.New(ident.Session), Project: who.Project, User: who.User, Key: who.Key, Name: n.Name, Metadata: n.Metadata, State: SessionActive,
-		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Network: n.Network, Home: h.home(), Owner: h.me(),
+		Created: now, Used: now, Idle: n.Idle, Packages: n.Packages, Memory: n.Memory, CPUs: n.CPUs, Network: n.Network, Home: h.work.HomeID(), Owner: h.work.OwnerID(),
 	}
 	if n.Root {
 		row.System = max(h.o.System, 1) // rootFor refuses it where no session has one
@@ -104,14 +104,6 @@ func (h *Hub) newRow(who auth.Principal, n NewSession) Session {
 	return row
 }
 
-// begin has a session's time begin then, which has waited for its image.
-func (s *Session) begin(at time.Time) {
-	if !s.Expires.IsZero() {
-		s.Expires = s.Expires.Add(at.Sub(s.Created))
-	}
-	s.Created, s.Used = at, at
-}
-
 func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session, files []string) error {
 	work, end, err := h.begin(ctx)
 	if err != nil {
@@ -119,7 +111,7 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 	}
 	defer end()
 	added := make(chan error, 1)
-	go func() { added <- h.o.Store.AddSession(ctx, row) }() // while the sandbox is made ready: both write to the disk, and wait for it
+	go func() { added <- h.work.Store.AddSession(ctx, row) }() // while the sandbox is made ready: both write to the disk, and wait for it
 	s, err := h.first(work, ctx, row)
 	if err == nil {
 		defer h.release(s)
@@ -132,7 +124,7 @@ func (h *Hub) createSession(ctx context.Context, who auth.Principal, row Session
 		}
 	}
 	if err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) }) // the record may have been written despite an error
+		h.work.RunInBackground(func(ctx context.Context) { h.unmake(ctx, row) }) // the record may have been written despite an error
 	}
 	return err
 }
@@ -144,8 +136,8 @@ func (h *Hub) first(work, ctx context.Context, row Session) (*seat, error) {
 
 // unmake removes a session whose creation failed.
 func (h *Hub) unmake(ctx context.Context, row Session) {
-	err := h.persist(ctx, func(ctx context.Context) error {
-		_, err := h.o.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
+	err := h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
+		_, err := h.work.Store.UpdateSession(ctx, row.Project, row.ID, func(s *Session) error {
 			s.State, s.Reason, s.Disk = SessionDeleted, "the session could not be made", 0
 			return nil
 		})
@@ -155,21 +147,9 @@ func (h *Hub) unmake(ctx context.Context, row Session) {
 		err = h.destroy(ctx, row.ID)
 	}
 	if err != nil {
-		h.log.WarnContext(ctx, "the remains of a session that could not be made were not removed", "session", row.ID, "error", err)
+		h.work.Log.WarnContext(ctx, "the remains of a session that could not be made were not removed", "session", row.ID, "error", err)
 	}
 }
-
-// Bounds of the texts that clients give a session.
-const (
-	longestName     = 200
-	longestKey      = 64  // characters, of metadata
-	longestMetadata = 512 // characters
-	longestSurface  = 1 << 20
-	mostMetadata    = 16
-	mostSurface     = 4 // entries that a surface keeps for itself
-	leastMemory     = 64 << 20
-	mostMemory      = 1 << 40
-)
 
 // rootFor returns a problem when a session asks for a root that no session of this server has.
 func (h *Hub) rootFor(s Session) error {
@@ -201,34 +181,6 @@ func (h *Hub) memoryFor(s Session) error {
 	return nil
 }
 
-func invalidSession(message string) error {
-	return problem.New(problem.SessionInvalid, message)
-}
-
-const briefIdle = "the time until a session is paused is less than a second"
-
-// check returns the problem of a session's record that is not valid, or nil. own is the server's set of packages.
-func (s Session) check(own string) error {
-	switch {
-	case len(s.Name) > longestName:
-		return invalidSession("the name is longer than 200 bytes")
-	case s.Memory < leastMemory || s.Memory > mostMemory:
-		return invalidSession("the memory is not between 64 MiB and 1 TiB")
-	case !(s.CPUs >= sandbox.LeastCPUs):
-		return invalidSession(fmt.Sprintf("a session has at least %v CPUs", sandbox.LeastCPUs))
-	case s.Idle != 0 && s.Idle < time.Second:
-		return invalidSession(briefIdle)
-	case !s.Expires.IsZero() && !s.Expires.After(s.Created):
-		return invalidSession("the session's life must be longer than 0")
-	case !slices.Contains([]string{own, "standard", "standard-2024", "minimal"}, s.Packages):
-		return invalidSession("the set of packages is standard, standard-2024 or minimal")
-	}
-	if fault := metadataFault(s.Metadata); fault != "" {
-		return invalidSession(fault)
-	}
-	return nil
-}
-
 // Session returns a session. Needs auth.SessionsRead.
 func (h *Hub) Session(ctx context.Context, who auth.Principal, id string) (Session, error) {
 	if err := who.Require(auth.SessionsRead); err != nil {
@@ -239,7 +191,7 @@ func (h *Hub) Session(ctx context.Context, who auth.Principal, id string) (Sessi
 
 // row returns a session's record, completed from memory.
 func (h *Hub) row(ctx context.Context, who auth.Principal, id string) (Session, error) {
-	row, err := h.o.Store.Session(ctx, who.Project, id)
+	row, err := h.work.Store.Session(ctx, who.Project, id)
 	if err == nil && row.State == SessionDeleted {
 		err = sessionGone()
 	}
@@ -270,11 +222,11 @@ func (h *Hub) Sessions(ctx context.Context, who auth.Principal, f SessionFilter,
 	if err := who.Require(auth.SessionsRead); err != nil {
 		return Listing[Session]{}, err
 	}
-	p, err := p.orDefault()
+	p, err := p.OrDefault()
 	if err != nil {
 		return Listing[Session]{}, err
 	}
-	list, err := h.o.Store.Sessions(ctx, who.Project, f, p)
+	list, err := h.work.Store.Sessions(ctx, who.Project, f, p)
 	for i := range list.Items {
 		list.Items[i] = h.fresh(list.Items[i])
 	}
@@ -297,11 +249,11 @@ func (h *Hub) ChangeSession(ctx context.Context, who auth.Principal, id string, 
 		err = h.networkFor(ctx, who, c.Network)
 	}
 	if err == nil {
-		row, err = h.o.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
+		row, err = h.work.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
 			if s.State == SessionDeleted {
 				return sessionGone()
 			}
-			return c.apply(s, h.now(), h.o.Base.Packages)
+			return c.apply(s, h.work.Now(), h.o.Base.Packages)
 		})
 	}
 	if err == nil {
@@ -314,7 +266,7 @@ func (h *Hub) ChangeSession(ctx context.Context, who auth.Principal, id string, 
 			err = h.changeNetwork(ctx, who.Project, id)
 		}
 	}
-	h.audit(ctx, who, "session.change", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.change", id, "", err)
 	if err != nil {
 		return Session{}, err
 	}
@@ -332,23 +284,23 @@ func (c SessionChange) apply(s *Session, now time.Time, own string) error {
 		s.Origin.Undo = false
 	}
 	if c.Network != nil {
-		if err := s.keepSecrets(c.Network); err != nil {
+		if err := s.KeepSecrets(c.Network); err != nil {
 			return err
 		}
 	}
 	if c.Idle != nil {
 		if *c.Idle <= 0 {
-			return invalidSession(briefIdle)
+			return record.InvalidSession(record.BriefIdle)
 		}
 		s.Idle = *c.Idle
 	}
 	if c.Life != nil {
 		if *c.Life <= 0 {
-			return invalidSession("the session's life must be longer than 0; to end the session, delete it")
+			return record.InvalidSession("the session's life must be longer than 0; to end the session, delete it")
 		}
 		s.Expires = now.Add(*c.Life)
 	}
-	return s.check(own)
+	return s.Check(own)
 }
 
 // PauseSession saves a session and frees its memory. It waits for running code. Needs auth.SessionsWrite.
@@ -360,7 +312,7 @@ func (h *Hub) PauseSession(ctx context.Context, who auth.Principal, id string) (
 	if err == nil {
 		row, err = h.row(ctx, who, id)
 	}
-	h.audit(ctx, who, "session.pause", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.pause", id, "", err)
 	return row, err
 }
 
@@ -373,7 +325,7 @@ func (h *Hub) ResumeSession(ctx context.Context, who auth.Principal, id string) 
 	if err == nil {
 		row, err = h.row(ctx, who, id)
 	}
-	h.audit(ctx, who, "session.resume", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.resume", id, "", err)
 	return row, err
 }
 
@@ -386,44 +338,44 @@ func (h *Hub) DeleteSession(ctx context.Context, who auth.Principal, id string) 
 	if err == nil {
 		err = h.deleteSession(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "session.delete", id, "", err)
+	h.work.WriteAudit(ctx, who, "session.delete", id, "", err)
 	return err
 }
 
 // mayDelete refuses to delete a session that another process may have in memory. A session of a home without a living server can be deleted anywhere: its files
 // on that disk have no record then, and are removed when a server starts there again.
 func (h *Hub) mayDelete(ctx context.Context, project, id string) error {
-	row, err := h.o.Store.Session(ctx, project, id)
+	row, err := h.work.Store.Session(ctx, project, id)
 	if err != nil || row.State == SessionDeleted {
 		return err // deleting checks this again
 	}
-	if row.Home != "" && row.Home != h.home() {
-		if _, served, err := h.o.Store.Home(ctx, row.Home); err == nil && !served {
+	if row.Home != "" && row.Home != h.work.HomeID() {
+		if _, served, err := h.work.Store.Home(ctx, row.Home); err == nil && !served {
 			return nil
 		}
 	}
-	_, err = h.here(ctx, row)
+	_, err = h.work.CheckHere(ctx, row)
 	return err
 }
 
 // deleteSession is durable when it returns; the session's files are removed soon, at the latest by Run.
 func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
-	_, err := h.o.Store.UpdateSession(ctx, project, id, func(s *Session) error {
+	_, err := h.work.Store.UpdateSession(ctx, project, id, func(s *Session) error {
 		if s.State == SessionDeleted {
 			return sessionGone()
 		}
-		s.State, s.Reason, s.Disk, s.Used = SessionDeleted, "", 0, h.now()
+		s.State, s.Reason, s.Disk, s.Used = SessionDeleted, "", 0, h.work.Now()
 		return nil
 	})
 	if err != nil && problem.Of(err).Kind != problem.NotFound {
-		h.spawn(func(ctx context.Context) { h.destroyDeleted(ctx, project, id) }) // the record may have been written despite the error
+		h.work.RunInBackground(func(ctx context.Context) { h.destroyDeleted(ctx, project, id) }) // the record may have been written despite the error
 	}
 	if err != nil {
 		return err
 	}
 	h.sessionSeen(ctx, string(SessionDeleted), id, project)
 	removed := make(chan struct{})
-	h.spawn(func(ctx context.Context) {
+	h.work.RunInBackground(func(ctx context.Context) {
 		defer close(removed)
 		h.destroyAll(ctx, id)
 	})
@@ -438,8 +390,8 @@ func (h *Hub) deleteSession(ctx context.Context, project, id string) error {
 // destroyDeleted removes the files of a session if the store calls it deleted.
 func (h *Hub) destroyDeleted(ctx context.Context, project, id string) {
 	var row Session
-	err := h.persist(ctx, func(ctx context.Context) (err error) {
-		row, err = h.o.Store.Session(ctx, project, id)
+	err := h.work.WriteUntilStored(ctx, func(ctx context.Context) (err error) {
+		row, err = h.work.Store.Session(ctx, project, id)
 		return err
 	})
 	if err == nil && row.State == SessionDeleted {
@@ -450,6 +402,6 @@ func (h *Hub) destroyDeleted(ctx context.Context, project, id string) {
 
 func (h *Hub) destroyAll(ctx context.Context, id string) {
 	if err := h.destroy(ctx, id); err != nil {
-		h.log.WarnContext(ctx, "what is left of a deleted session was not removed", "session", id, "error", err)
+		h.work.Log.WarnContext(ctx, "what is left of a deleted session was not removed", "session", id, "error", err)
 	}
 }

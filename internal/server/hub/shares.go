@@ -22,32 +22,6 @@ const (
 	longestShare  = 10 * 365 * 24 * time.Hour
 )
 
-// Share is a link that shows a branch of a conversation, as it was, to all who have the link's code.
-type Share struct {
-	ID           string // ident.Share
-	Hash         string // of the code; see auth.CodeHash
-	Project      string
-	User         string // who made it
-	Conversation string
-	Turn         string // the last one
-	Title        string
-	Turns        int
-	Code         bool  // whether code and its output are shown
-	Size         int64 // of the document as it is kept, in bytes
-	Created      time.Time
-	Expires      time.Time // zero: never
-}
-
-// ShareStore keeps shares with their documents. Not found: share_not_found.
-type ShareStore interface {
-	// AddShare writes a share unless its project has as many already, or its documents would take more than room: too_many_shares. Not found:
-	// conversation_not_found.
-	AddShare(ctx context.Context, s Share, document []byte, most int, room int64) error
-	Shares(ctx context.Context, project string, p Page) (Listing[Share], error)
-	DeleteShare(ctx context.Context, project, id string) error
-	SharedDocument(ctx context.Context, hash string) (Share, []byte, error)
-}
-
 // NewShare says what to share.
 type NewShare struct {
 	Conversation, Turn string
@@ -63,7 +37,7 @@ func (h *Hub) AddShare(ctx context.Context, who auth.Principal, n NewShare) (Sha
 	code, hash := auth.RandomCode()
 	s := Share{
 		ID: ident.New(ident.Share), Hash: hash, Project: who.Project, User: who.User, Conversation: n.Conversation, Turn: n.Turn, Title: n.Title, Turns: n.Turns,
-		Code: n.Code, Created: h.now(),
+		Code: n.Code, Created: h.work.Now(),
 	}
 	if n.Life > 0 {
 		s.Expires = s.Created.Add(n.Life)
@@ -79,10 +53,10 @@ func (h *Hub) AddShare(ctx context.Context, who auth.Principal, n NewShare) (Sha
 		var packed []byte
 		if packed, err = gzipped(n.Document); err == nil {
 			s.Size = int64(len(packed))
-			err = h.o.Store.AddShare(ctx, s, packed, mostShares, shareRoom)
+			err = h.work.Store.AddShare(ctx, s, packed, mostShares, shareRoom)
 		}
 	}
-	h.audit(ctx, who, "share.create", s.ID, n.Conversation, err)
+	h.work.WriteAudit(ctx, who, "share.create", s.ID, n.Conversation, err)
 	if err != nil {
 		return Share{}, "", err
 	}
@@ -110,20 +84,20 @@ func (h *Hub) Shares(ctx context.Context, who auth.Principal, p Page) (Listing[S
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return Listing[Share]{}, err
 	}
-	p, err := p.orDefault()
+	p, err := p.OrDefault()
 	if err != nil {
 		return Listing[Share]{}, err
 	}
-	return h.o.Store.Shares(ctx, who.Project, p)
+	return h.work.Store.Shares(ctx, who.Project, p)
 }
 
 // DeleteShare withdraws a link at once. Needs auth.ConversationsWrite.
 func (h *Hub) DeleteShare(ctx context.Context, who auth.Principal, id string) error {
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		err = h.o.Store.DeleteShare(ctx, who.Project, id)
+		err = h.work.Store.DeleteShare(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "share.delete", id, "", err)
+	h.work.WriteAudit(ctx, who, "share.delete", id, "", err)
 	return err
 }
 
@@ -134,8 +108,8 @@ func (h *Hub) Shared(ctx context.Context, code string) (Share, []byte, error) {
 	if !ok {
 		return Share{}, nil, gone
 	}
-	s, document, err := h.o.Store.SharedDocument(ctx, hash)
-	if problem.Is(err, problem.NotFound) || err == nil && !s.Expires.IsZero() && !h.now().Before(s.Expires) {
+	s, document, err := h.work.Store.SharedDocument(ctx, hash)
+	if problem.Is(err, problem.NotFound) || err == nil && !s.Expires.IsZero() && !h.work.Now().Before(s.Expires) {
 		return Share{}, nil, gone
 	}
 	return s, document, err
@@ -146,7 +120,7 @@ func (h *Hub) LastTurn(ctx context.Context, who auth.Principal, conversation str
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return Turn{}, err
 	}
-	c, err := h.o.Store.Conversation(ctx, who.Project, conversation)
+	c, err := h.work.Store.Conversation(ctx, who.Project, conversation)
 	if err != nil {
 		return Turn{}, err
 	}

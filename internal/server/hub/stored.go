@@ -13,7 +13,7 @@ func (h *Hub) ForkStored(ctx context.Context, who auth.Principal, name string, n
 	if err := who.Require(auth.SessionsWrite); err != nil {
 		return Session{}, err
 	}
-	switch made, err := h.o.Store.Session(ctx, who.Project, name); {
+	switch made, err := h.work.Store.Session(ctx, who.Project, name); {
 	case err == nil && made.Image != nil:
 		return Session{}, problem.New(problem.SessionImage, "the session "+name+" has the system of an image, and a command cannot fork it").WithHint("fork it in the server that has made it")
 	case err != nil && !problem.Has(err, problem.SessionNotFound):
@@ -25,14 +25,14 @@ func (h *Hub) ForkStored(ctx context.Context, who auth.Principal, name string, n
 		return Session{}, err
 	}
 	row.State, row.Owner, row.Packages, row.System, row.Saved, row.Executions = SessionPaused, "", info.Packages, info.Limits.System, info.Head.Saved, info.Head.Executions
-	if err = row.check(h.o.Base.Packages); err == nil {
+	if err = row.Check(h.o.Base.Packages); err == nil {
 		err = h.rootFor(row)
 	}
 	if err == nil {
-		err = h.o.Store.AddSession(ctx, row)
+		err = h.work.Store.AddSession(ctx, row)
 	}
 	if err != nil {
-		h.spawn(func(ctx context.Context) { h.unmake(ctx, row) })
+		h.work.RunInBackground(func(ctx context.Context) { h.unmake(ctx, row) })
 		return Session{}, err
 	}
 	return row, nil
@@ -58,7 +58,7 @@ func (h *Hub) ReleaseSession(ctx context.Context, who auth.Principal, id string)
 		if err := h.o.Sessions.Release(ctx, id, h.o.Command); err != nil {
 			return err
 		}
-		_, err := h.o.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
+		_, err := h.work.Store.UpdateSession(ctx, who.Project, id, func(s *Session) error {
 			s.Expires = time.Time{}
 			return nil
 		})

@@ -159,8 +159,8 @@ func (h *Hub) charge(ctx context.Context, s *seat) {
 	if used < time.Millisecond {
 		return
 	}
-	h.meter.add(s.project, s.key, Usage{CPUSeconds: used.Seconds()})
-	spent := problem.Of(h.mayRun(ctx, s.project, s.key))
+	h.Meter.AddUsageOf(s.project, s.key, Usage{CPUSeconds: used.Seconds()})
+	spent := problem.Of(h.MayRun(ctx, s.project, s.key))
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !s.used.Equal(s.behindOf) {

@@ -32,18 +32,18 @@ func (h *Hub) nameConversation(p *plan, t Turn) {
 	if !h.o.Titles || !p.untitled || t.State != TurnCompleted {
 		return
 	}
-	h.spawn(func(ctx context.Context) {
+	h.work.RunInBackground(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, titleTime)
 		defer cancel()
 		defer context.AfterFunc(h.working, cancel)()
 		text, usage, err := writtenTitle(ctx, p.model, t)
-		h.spend(ctx, p.who, Usage{InputTokens: usage.InputTokens, OutputTokens: usage.OutputTokens})
+		h.AddUsage(ctx, p.who, Usage{InputTokens: usage.InputTokens, OutputTokens: usage.OutputTokens})
 		title := CleanTitle(text)
 		if err != nil || title == "" {
-			h.log.DebugContext(ctx, "the model wrote no title", "conversation", t.Conversation, "error", err)
+			h.work.Log.DebugContext(ctx, "the model wrote no title", "conversation", t.Conversation, "error", err)
 			return
 		}
-		_, err = h.o.Store.UpdateConversation(ctx, t.Project, t.Conversation, func(row *Conversation) error {
+		_, err = h.work.Store.UpdateConversation(ctx, t.Project, t.Conversation, func(row *Conversation) error {
 			if row.Title != TitleOf(t.Prompt) {
 				return errTitled
 			}
@@ -51,7 +51,7 @@ func (h *Hub) nameConversation(p *plan, t Turn) {
 			return nil
 		})
 		if err != nil && !errors.Is(err, errTitled) {
-			h.log.WarnContext(ctx, "a title was not recorded", "conversation", t.Conversation, "error", err)
+			h.work.Log.WarnContext(ctx, "a title was not recorded", "conversation", t.Conversation, "error", err)
 		}
 	})
 }

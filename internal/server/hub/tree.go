@@ -7,6 +7,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/machine/workspace"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/files"
 )
 
 // Tree loads a session and calls use with its workspace, which use may not keep. With write, use may change the workspace, which needs auth.FilesWrite,
@@ -19,7 +20,7 @@ func (h *Hub) Tree(ctx context.Context, who auth.Principal, session string, writ
 		return h.peek(ctx, who, session, func(ctx context.Context, l Live) error { return use(ctx, readOnly{l}) })
 	}
 	if err := who.Require(auth.FilesWrite); err != nil {
-		h.audit(ctx, who, "session.files.write", session, "", err)
+		h.work.WriteAudit(ctx, who, "session.files.write", session, "", err)
 		return err
 	}
 	return h.use(ctx, who, session, func(ctx context.Context, l Live) error {
@@ -36,31 +37,31 @@ type watched struct {
 }
 
 func (w *watched) Write(ctx context.Context, path string, r io.Reader) (info workspace.Entry, err error) {
-	if err = w.h.mayStore(ctx, w.who.Project, w.who.Key, 0); err == nil {
-		info, err = w.Tree.Write(ctx, path, &limited{ctx: ctx, r: r, left: w.h.o.Limits.File})
+	if err = w.h.MayStore(ctx, w.who.Project, w.who.Key, 0); err == nil {
+		info, err = w.Tree.Write(ctx, path, files.NewBoundedReader(ctx, r, w.h.o.Limits.File))
 	}
-	w.h.audit(ctx, w.who, "session.file.write", w.session, path, err)
+	w.h.work.WriteAudit(ctx, w.who, "session.file.write", w.session, path, err)
 	if err == nil {
-		w.h.spend(ctx, w.who, Usage{UploadBytes: info.Size})
+		w.h.AddUsage(ctx, w.who, Usage{UploadBytes: info.Size})
 	}
 	return info, err
 }
 
 func (w *watched) Move(ctx context.Context, from, to string) error {
 	err := w.Tree.Move(ctx, from, to)
-	w.h.audit(ctx, w.who, "session.file.move", w.session, from+" to "+to, err)
+	w.h.work.WriteAudit(ctx, w.who, "session.file.move", w.session, from+" to "+to, err)
 	return err
 }
 
 func (w *watched) Remove(ctx context.Context, path string, all bool) error {
 	err := w.Tree.Remove(ctx, path, all)
-	w.h.audit(ctx, w.who, "session.file.delete", w.session, path, err)
+	w.h.work.WriteAudit(ctx, w.who, "session.file.delete", w.session, path, err)
 	return err
 }
 
 func (w *watched) MakeFolder(ctx context.Context, path string) error {
 	err := w.Tree.MakeFolder(ctx, path)
-	w.h.audit(ctx, w.who, "session.folder.create", w.session, path, err)
+	w.h.work.WriteAudit(ctx, w.who, "session.folder.create", w.session, path, err)
 	return err
 }
 

@@ -15,91 +15,12 @@ import (
 	"cove/internal/llm/loop"
 	"cove/internal/llm/model"
 	"cove/internal/python/kernel"
-	"cove/internal/server/auth"
 	"cove/internal/server/transcript"
 )
 
 // A question can be answered in several tries at once. Each is a turn of its own in a fork of the session, so that all begin with the same variables and files and none disturbs another. When it is
 // clear which is right, the turn that asked has the events and the answer of that one, and its session goes on from the state of that one's fork. The others stay as versions of the turn, without
 // their forks. The session itself is not touched before, so that a server that dies in the middle can ask again, with the tries that had ended.
-
-// MostTries bounds the tries of a question.
-const MostTries = 10
-
-// Tries say how a question is answered several times.
-type Tries struct {
-	Number int      `json:"number"`
-	Models []string `json:"models,omitempty"` // who answers, the first one again after the last; none: the turn's model
-	// Check is code that runs in the session of a try when it has answered, with the answer's words as the variable answer. A try is right for which it runs without an error and ends with a value that is not
-	// false; "": what most tries answer is right.
-	Check string `json:"check,omitempty"`
-	// Again is the turn that asked before, in a server that died: its tries count that had ended, and this turn takes its place. Clients do not set it.
-	Again string `json:"again,omitempty"`
-}
-
-// TurnTries is what a turn has to do with tries.
-type TurnTries struct {
-	Of      string `json:"of,omitempty"`      // of a try: the turn that it is a try of
-	Place   int    `json:"place,omitempty"`   // of a try: which it is, from 1
-	Number  int    `json:"number,omitempty"`  // of the turn that asked: how many there are at most
-	Chosen  string `json:"chosen,omitempty"`  // of the turn that asked: the try that it has the answer of
-	Why     Choice `json:"why,omitempty"`     // of the turn that asked: why that one
-	Agree   int    `json:"agree,omitempty"`   // of the turn that asked: how many answered as the chosen one
-	Failed  bool   `json:"failed,omitempty"`  // of the turn that asked: no try passed the check
-	Passed  *bool  `json:"passed,omitempty"`  // of a try: whether the check passed; nil: there was none
-	Saved   bool   `json:"saved,omitempty"`   // of a try: its session is on the disk as the try has left it
-	Request *Asked `json:"request,omitempty"` // of a turn that asked and has not ended: what it asked
-}
-
-// IsTry says whether a turn is one of several tries of another one.
-func (t Turn) IsTry() bool { return t.Tries != nil && t.Tries.Of != "" }
-
-// Asked is what a turn with tries asked, for the case that it has to be asked again.
-type Asked struct {
-	Turn   NewTurn       `json:"turn"`
-	Scopes []auth.Action `json:"scopes,omitempty"` // that the caller was limited to
-}
-
-// Choice says why a try was chosen.
-type Choice string
-
-// The choices.
-const (
-	ChosenByCheck Choice = "check"     // it passed the check
-	ChosenByMost  Choice = "agreement" // most answered as it did
-	ChosenByModel Choice = "vote"      // the model said so
-	ChosenFirst   Choice = "first"     // nothing said which is right; it was the first without a failure
-)
-
-// check returns what is wrong with asking for tries.
-func (t *Tries) check(n NewTurn) error {
-	switch {
-	case t == nil:
-		return nil
-	case t.Number < 2 || t.Number > MostTries:
-		return problem.New(problem.TurnInvalid, fmt.Sprintf("a question has 2 to %d tries", MostTries))
-	case len(t.Models) > t.Number:
-		return problem.New(problem.TurnInvalid, "there are more models than tries")
-	case n.NoPython:
-		return problem.New(problem.TurnInvalid, "tries are of code, and the turn has none")
-	case len(n.Tools)+len(n.CodeTools)+len(n.Servers) > 0:
-		return problem.New(problem.TurnInvalid, "a turn with tries has no tools: each try would call them").WithHint("leave the tools out, or ask once")
-	case n.Hidden:
-		return problem.New(problem.TurnInvalid, "a turn with tries is stored")
-	case n.Approval == ApprovalAlways || n.Decide != nil:
-		return errTriesAsk()
-	}
-	for _, m := range n.Input {
-		if slices.ContainsFunc(m.Content, func(c model.Content) bool { _, is := c.(model.ToolResult); return is }) {
-			return problem.New(problem.TurnInvalid, "results are for the turn that waits for them, and are not tried several times").WithHint("send the results alone")
-		}
-	}
-	return nil
-}
-
-func errTriesAsk() error {
-	return problem.New(problem.TurnInvalid, "code that waits for approval is not tried several times").WithHint("ask once, or without approval")
-}
 
 // planTries checks what the tries need before the first one begins, and has the turn remember what it takes to be asked again: without what the session has already, and without secrets.
 func (h *Hub) planTries(ctx context.Context, p *plan, n NewTurn) error {
@@ -149,7 +70,7 @@ func (t *try) right() bool {
 func (h *Hub) tryTurn(p *plan, l *liveTurn) (loop.Answer, error) {
 	ctx, stop := context.WithCancelCause(p.work)
 	defer stop(nil)
-	from := h.now()
+	from := h.work.Now()
 	if err := h.untakeState(ctx, p); err != nil {
 		return loop.Answer{}, err
 	}
@@ -259,15 +180,15 @@ func (h *Hub) beginTry(ctx context.Context, p *plan, t *try, ended chan<- *try) 
 		return err
 	}
 	q.turn = p.turn
-	q.turn.ID, q.turn.Session, q.turn.Model, q.turn.Created, q.turn.Files, q.turn.Foreign, q.turn.Taken = ident.New(ident.Turn), row.ID, q.model.Name(), h.now(), nil, nil, Taken{}
+	q.turn.ID, q.turn.Session, q.turn.Model, q.turn.Created, q.turn.Files, q.turn.Foreign, q.turn.Taken = ident.New(ident.Turn), row.ID, q.model.Name(), h.work.Now(), nil, nil, Taken{}
 	q.turn.Tries = &TurnTries{Of: p.turn.ID, Place: t.place}
 	t.turn, q.events = q.turn, h.streams.Open(q.turn.ID)
-	if err := h.o.Store.AddTurn(ctx, q.turn); err != nil {
+	if err := h.work.Store.AddTurn(ctx, q.turn); err != nil {
 		q.events.Close()
 		return errors.Join(err, h.deleteSession(ctx, p.turn.Project, row.ID))
 	}
 	t.live = h.beginTurn(q)
-	h.spawn(func(context.Context) {
+	h.work.RunInBackground(func(context.Context) {
 		defer func() { ended <- t }()
 		t.turn, t.answer, t.err = h.runTurn(q, t.live)
 		if t.err == nil {
@@ -300,7 +221,7 @@ func (h *Hub) assess(ctx context.Context, p *plan, t *try) {
 	err := h.pause(ctx, t.turn.Project, t.turn.Session, func() error { return nil })
 	if err == nil {
 		about.Saved = true
-		err = h.o.Store.SetTries(ctx, t.turn.Project, t.turn.ID, about)
+		err = h.work.Store.SetTries(ctx, t.turn.Project, t.turn.ID, about)
 	}
 	if t.turn.Tries = &about; err != nil {
 		t.err = err
@@ -322,7 +243,7 @@ finally:
 
 // passes runs a check.
 func (h *Hub) passes(ctx context.Context, p *plan, t *try, code string) (bool, error) {
-	if err := h.mayRun(ctx, p.who.Project, p.who.Key); err != nil {
+	if err := h.MayRun(ctx, p.who.Project, p.who.Key); err != nil {
 		return false, err
 	}
 	req := kernel.Request{Code: fmt.Sprintf(checking, literal(code), literal(t.answer.Text)), Mode: kernel.Cell, Unnumbered: true, Timeout: h.o.Turns.Execution}
@@ -359,7 +280,8 @@ func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (lo
 	if err := h.takeState(ctx, p.turn, chosen.turn.Session, from); err != nil {
 		return loop.Answer{}, err
 	}
-	told := []loop.Notice{{Text: p.turn.Tries.told(chosen)}}
+	choice := loop.Notice{Text: reportChoice(*p.turn.Tries, chosen)}
+	told := []loop.Notice{choice}
 	if p.turn.Tries.Failed {
 		told = []loop.Notice{{Text: "No try passed the check."}, told[0]}
 	}
@@ -370,7 +292,7 @@ func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (lo
 	}
 	const atOnce, room = 200, 4 << 20
 	for after := int64(0); ; {
-		events, err := h.o.Store.Events(ctx, chosen.turn.ID, "", after, atOnce, room)
+		events, err := h.work.Store.Events(ctx, chosen.turn.ID, "", after, atOnce, room)
 		if err != nil || len(events) == 0 {
 			return chosen.answer, err
 		}
@@ -395,7 +317,7 @@ func (h *Hub) untakeState(ctx context.Context, p *plan) error {
 	if p.tries.Again == "" {
 		return nil
 	}
-	row, err := h.o.Store.Session(ctx, p.turn.Project, p.turn.Session)
+	row, err := h.work.Store.Session(ctx, p.turn.Project, p.turn.Session)
 	if err != nil {
 		return err
 	}
@@ -408,7 +330,7 @@ func (h *Hub) untakeState(ctx context.Context, p *plan) error {
 
 // takeState has a turn's session go on from the state of another one.
 func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.Time) error {
-	row, err := h.o.Store.Session(ctx, t.Project, t.Session)
+	row, err := h.work.Store.Session(ctx, t.Project, t.Session)
 	if err != nil {
 		return err
 	}
@@ -419,12 +341,12 @@ func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.T
 				return withoutCommands(err)
 			}
 			h.loseParked(t.Session, errTaken)
-			return h.persist(ctx, func(ctx context.Context) error {
+			return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
 				lost, err := h.rollback(ctx, row, from, "a turn with tries went on from the state before")
 				if err != nil {
 					return err
 				}
-				_, err = h.o.Store.UpdateSession(ctx, t.Project, t.Session, func(s *Session) error {
+				_, err = h.work.Store.UpdateSession(ctx, t.Project, t.Session, func(s *Session) error {
 					if s.State == SessionDeleted {
 						return sessionGone()
 					}
@@ -445,7 +367,7 @@ func (h *Hub) dropTries(ctx context.Context, project string, tries ...Turn) {
 	ctx = context.WithoutCancel(ctx)
 	for _, t := range tries {
 		if err := h.deleteSession(ctx, project, t.Session); err != nil && problem.Of(err).Kind != problem.NotFound {
-			h.log.WarnContext(ctx, "the session of a try was not removed", "session", t.Session, "error", err)
+			h.work.Log.WarnContext(ctx, "the session of a try was not removed", "session", t.Session, "error", err)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"cove/internal/llm/agreement"
 	"cove/internal/llm/loop"
 	"cove/internal/llm/model"
+	"cove/internal/server/hub/record"
 )
 
 // decided says whether the tries that have ended show which is right.
@@ -92,7 +93,7 @@ func ballot(question string, answers []string, window int64) string {
 
 // vote asks the model which of several answers is right; nil when it does not say.
 func (h *Hub) vote(p *plan, groups [][]*try) *try {
-	ctx, cancel := timed(p.work, h.o.Turns.Time)
+	ctx, cancel := record.WithLimit(p.work, h.o.Turns.Time)
 	defer cancel()
 	window := p.spec.Context
 	if ask := p.model.Capabilities().Window; window == 0 && ask != nil {
@@ -140,12 +141,12 @@ func (h *Hub) voteReply(ctx context.Context, p *plan, text string) string {
 // countVote adds what a vote took to what the turn and its key have taken.
 func (h *Hub) countVote(p *plan, usage model.Usage) {
 	cost := h.about(p.model.Name()).Cost(usage)
-	h.spend(p.work, p.who, used(usage, cost))
+	h.AddUsage(p.work, p.who, used(usage, cost))
 	p.took(usage, cost)
 }
 
-// told is what was chosen, in a line for people.
-func (t TurnTries) told(chosen *try) string {
+// reportChoice says what was chosen, in a line for people.
+func reportChoice(t TurnTries, chosen *try) string {
 	switch t.Why {
 	case ChosenByCheck:
 		return fmt.Sprintf("This is try %d of %d, which passed the check.", chosen.place, t.Number)

@@ -13,7 +13,7 @@ import (
 // triesOf returns the tries of a turn.
 func (h *Hub) triesOf(ctx context.Context, project, conversation, turn string) (tries []Turn, err error) {
 	for page := (Page{Limit: 100}); ; {
-		turns, err := h.o.Store.Turns(ctx, project, conversation, page)
+		turns, err := h.work.Store.Turns(ctx, project, conversation, page)
 		if err != nil {
 			return nil, err
 		}
@@ -39,7 +39,7 @@ func (h *Hub) earlierTries(ctx context.Context, p *plan) (map[int]*try, error) {
 	}
 	kept := map[int]*try{}
 	for _, t := range turns {
-		row, err := h.o.Store.Session(ctx, t.Project, t.Session)
+		row, err := h.work.Store.Session(ctx, t.Project, t.Session)
 		if err != nil && problem.Of(err).Kind != problem.NotFound {
 			return nil, err
 		}
@@ -67,12 +67,12 @@ func (h *Hub) loseTries(ctx context.Context, t Turn) error {
 // askTriesAgain puts a turn with tries that a dead server has not ended back in the queue of its conversation, before the others.
 func (h *Hub) askTriesAgain(ctx context.Context, t Turn) error {
 	asked := *t.Tries.Request
-	n, now := asked.Turn, h.now()
+	n, now := asked.Turn, h.work.Now()
 	tries := *n.Tries
 	tries.Again = t.ID
 	n.Tries, n.Parent, n.First, n.Session, n.Network, n.Root, n.Approval = &tries, t.Parent, t.Parent == "", t.Session, nil, false, ApprovalNever
 	q := Question{ID: ident.New(ident.Question), Project: t.Project, User: t.User, Key: t.Key, Scopes: asked.Scopes, Conversation: t.Conversation, Turn: n, Files: t.Files, Created: now, Changed: now}
-	queue, err := h.o.Store.Questions(ctx, t.Project, t.Conversation)
+	queue, err := h.work.Store.Questions(ctx, t.Project, t.Conversation)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (h *Hub) askTriesAgain(ctx context.Context, t Turn) error {
 		return err
 	}
 	q.Size = int64(len(text))
-	return h.o.Store.UndoTurn(ctx, t, q)
+	return h.work.Store.UndoTurn(ctx, t, q)
 }
 
 // recoverTries has a turn with tries, of a process that died, asked again, or ends it.
@@ -101,16 +101,16 @@ func (h *Hub) recoverTries(ctx context.Context, t Turn) error {
 
 // asksTriesAgain says whether a turn with tries, of a process that died, is asked again: by the server that has its session, or by that one later, when a command finds it.
 func (h *Hub) asksTriesAgain(ctx context.Context, t Turn) (bool, error) {
-	row, err := h.o.Store.Session(ctx, t.Project, t.Session)
+	row, err := h.work.Store.Session(ctx, t.Project, t.Session)
 	if problem.Is(err, problem.NotFound) {
 		return false, nil
 	}
-	return (row.Home == h.home()) == h.asksQuestions(), err
+	return (row.Home == h.work.HomeID()) == h.asksQuestions(), err
 }
 
 // triesOfQuestion returns the id of the turn that a question in a queue was, if tries of that are kept for it.
 func (h *Hub) triesOfQuestion(ctx context.Context, project, conversation, id string) (turn string, err error) {
-	list, err := h.o.Store.Questions(ctx, project, conversation)
+	list, err := h.work.Store.Questions(ctx, project, conversation)
 	for _, q := range list {
 		if q.ID == id && q.Turn.Tries != nil {
 			turn = q.Turn.Tries.Again
@@ -124,14 +124,14 @@ func (h *Hub) forgetTries(project, conversation, turn string) {
 	if turn == "" {
 		return
 	}
-	h.spawn(func(ctx context.Context) {
+	h.work.RunInBackground(func(ctx context.Context) {
 		tries, err := h.triesOf(ctx, project, conversation, turn)
 		for _, t := range tries {
 			h.dropTries(ctx, project, t)
-			err = errors.Join(err, h.o.Store.DeleteTurn(ctx, project, t.ID))
+			err = errors.Join(err, h.work.Store.DeleteTurn(ctx, project, t.ID))
 		}
 		if err != nil {
-			h.log.WarnContext(ctx, "tries of a question that is gone were not removed", "turn", turn, "error", err)
+			h.work.Log.WarnContext(ctx, "tries of a question that is gone were not removed", "turn", turn, "error", err)
 		}
 	})
 }

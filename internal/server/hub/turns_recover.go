@@ -13,7 +13,7 @@ import (
 // recoverTurns ends the turns of killed servers, and removes their hidden turns. recoverExecutions has ended the turns' executions before.
 func (h *Hub) recoverTurns(ctx context.Context) error {
 	for before := ""; ; {
-		unfinished, err := h.o.Store.AbandonedTurns(ctx, recoverBatch)
+		unfinished, err := h.work.Store.AbandonedTurns(ctx, recoverBatch)
 		if err != nil || len(unfinished) == 0 {
 			return err
 		}
@@ -42,7 +42,7 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 	if t.Waiting != nil {
 		why, t.Waiting = "cove ended while the turn waited for its user's word about code, which did not run", nil
 	}
-	p := t.fail(problem.New(problem.TurnLost, why).WithHint("ask again"))
+	p := t.MarkFailed(problem.New(problem.TurnLost, why).WithHint("ask again"))
 	body, err := transcript.Failure(p)
 	if err != nil {
 		return false, err
@@ -57,7 +57,7 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 	}
 	end := last[len(last)-1]
 	t.State, t.Finished, t.Events = TurnLost, end.At, end.Seq
-	if first, err = h.o.Store.FinishTurn(ctx, t, last); first && err == nil {
+	if first, err = h.work.Store.FinishTurn(ctx, t, last); first && err == nil {
 		h.lost.Add(1)
 		h.turnSeen(ctx, t)
 	}
@@ -66,7 +66,7 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 
 // lostSteps returns the missing ends of a turn's executions, those that were not emitted or not stored, each after a gap. They have no Seq yet.
 func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
-	executions, err := h.o.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
+	executions, err := h.work.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"cove/internal/core/telemetry"
 	"cove/internal/llm/loop"
 	"cove/internal/llm/model"
+	"cove/internal/server/hub/record"
 	"cove/internal/server/stream"
 	"cove/internal/server/transcript"
 )
@@ -40,7 +40,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		p.resumed.lapse(err)
 	}
 	t := p.turn
-	t.Finished, t.Work = h.now(), l.work
+	t.Finished, t.Work = h.work.Now(), l.work
 	var body []byte
 	var werr error
 	var failed *problem.Error
@@ -53,14 +53,14 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		}
 		body, werr = transcript.TurnEvent(answer)
 	} else {
-		failed = t.fail(h.forClients(p.work, "turn", t.ID, turnProblem(p.work, err)))
+		failed = t.MarkFailed(h.work.PublicProblem(p.work, "turn", t.ID, turnProblem(p.work, err)))
 		if stopped, ok := errors.AsType[*loop.Stopped](err); ok {
 			t.Messages, t.Usage, t.Steps = stopped.Messages, stopped.Usage, stopped.Steps
 			h.weigh(&t, stopped.Last)
 		}
 		body, werr = transcript.Failure(failed)
 		if failed.Kind == problem.Internal {
-			h.log.ErrorContext(p.work, "a turn failed", "turn", t.ID, "error", err)
+			h.work.Log.ErrorContext(p.work, "a turn failed", "turn", t.ID, "error", err)
 		}
 	}
 	spent := used(t.Usage, t.Cost)
@@ -72,7 +72,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		about.Request = nil
 		spent, t.Usage, t.Cost, t.Tries = Usage{Turns: 1}, p.used, p.cost, &about
 	}
-	h.spend(p.work, p.who, spent)
+	h.AddUsage(p.work, p.who, spent)
 	if werr == nil {
 		recording, cancel := h.recording(p.hear != nil)
 		if werr = h.endTurn(recording, l, &t, body); stream.Refused(werr) {
@@ -81,7 +81,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		cancel()
 	}
 	if werr != nil {
-		h.log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
+		h.work.Log.ErrorContext(p.work, "the end of a turn was not recorded", "turn", t.ID, "error", werr)
 		h.turns.over(l, t)
 	}
 	h.dropTries(p.work, t.Project, p.forks...)
@@ -93,7 +93,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 		h.turns.remove(t.ID)
 		h.askLater(t.Project, t.Conversation)
 	} else {
-		h.spawn(func(ctx context.Context) { h.forgetLater(ctx, t) })
+		h.work.RunInBackground(func(ctx context.Context) { h.forgetLater(ctx, t) })
 	}
 	if failed != nil {
 		err = failed
@@ -107,33 +107,12 @@ func (h *Hub) weigh(t *Turn, last model.Usage) {
 	t.Cost, t.Context = about.Cost(t.Usage), Context{Used: last.Total(), Size: about.Context}
 }
 
-// fail gives a turn the final state of one that ended with a problem.
-func (t *Turn) fail(p *problem.Error) *problem.Error {
-	if t.State = TurnFailed; p.Kind == problem.Canceled {
-		t.State = TurnCanceled
-	}
-	t.Problem, _ = json.Marshal(map[string]any{"kind": p.Kind, "code": p.Code, "message": p.Message, "hint": p.Hint})
-	return p
-}
-
 // turnProblem says why a turn failed: the request that stopped the turn gave the cause, and all other errors are its consequence.
 func turnProblem(work context.Context, err error) error {
 	if cause, ok := errors.AsType[*problem.Error](context.Cause(work)); ok {
 		return cause
 	}
 	return err
-}
-
-// forClients returns the problem that ended a turn or an execution without the details that are for the operator. Those are in the log, with the id.
-func (h *Hub) forClients(ctx context.Context, what, id string, err error) *problem.Error {
-	if h.o.Private {
-		return problem.Of(err)
-	}
-	p, differs := problem.Public(err)
-	if differs {
-		h.log.WarnContext(ctx, "a problem of which clients get less detail", what, id, "code", p.Code, "error", err, "hint", problem.Of(err).Hint)
-	}
-	return p
 }
 
 // endTurn stores the end and then shows it to followers. A client that sees the end may begin the next turn at once.
@@ -143,9 +122,9 @@ func (h *Hub) endTurn(ctx context.Context, l *liveTurn, t *Turn, body []byte) er
 
 // endBare stores a turn as failed, without its texts, after the store has refused its end: one of the texts may be the reason.
 func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) error {
-	h.log.ErrorContext(ctx, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
+	h.work.Log.ErrorContext(ctx, "the end of a turn was refused by the store; it is recorded as failed", "turn", t.ID, "error", refused)
 	t.Answer, t.Messages, t.Calls = "", nil, nil
-	body, err := transcript.Failure(t.fail(problem.New(problem.TurnUnrecorded, "the turn ended, but its end could not be recorded").WithHint("ask again")))
+	body, err := transcript.Failure(t.MarkFailed(problem.New(problem.TurnUnrecorded, "the turn ended, but its end could not be recorded").WithHint("ask again")))
 	if err != nil {
 		return err
 	}
@@ -153,15 +132,15 @@ func (h *Hub) endBare(ctx context.Context, l *liveTurn, t *Turn, refused error) 
 }
 
 func (h *Hub) storeTurnEnd(ctx context.Context, l *liveTurn, t *Turn, body []byte, keep func(last []stream.Event) []stream.Event) error {
-	return h.persist(ctx, func(ctx context.Context) error {
+	return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
 		return l.events.Finish(ctx, stream.Origin{}, body, func(ctx context.Context, last []stream.Event) error {
 			t.Events = last[len(last)-1].Seq
 			last = keep(last)
 			var err error
 			if t.Hidden {
-				err = h.o.Store.AddEvents(ctx, last) // its record stays unfinished, and a restart removes it
+				err = h.work.Store.AddEvents(ctx, last) // its record stays unfinished, and a restart removes it
 			} else {
-				_, err = h.o.Store.FinishTurn(ctx, *t, last)
+				_, err = h.work.Store.FinishTurn(ctx, *t, last)
 			}
 			if err == nil {
 				h.turns.over(l, *t)
@@ -205,7 +184,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer loop.Answer, err error) {
 	held := &lease{seat: s}
 	err = h.lend(p.work, held, func(ctx context.Context) error {
 		if r := h.takeRollback(ctx, p.turn.Project, p.turn.Session); r != nil {
-			lost := r.event()
+			lost := r.Event()
 			p.spec.Rolledback = lost.String()
 			if p.unheard {
 				p.lost = &lost
@@ -228,7 +207,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 	if steps != nil {
 		session = steps
 	}
-	ending, cancel := timed(ctx, h.o.Turns.Time)
+	ending, cancel := record.WithLimit(ctx, h.o.Turns.Time)
 	defer func() { cancel() }()
 	if steps != nil {
 		p.spec.Screen = h.screenTurn(ctx, p)
@@ -244,7 +223,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 			stopped.Err = turnProblem(ctx, stopped.Err)
 			return answer, stopped
 		}
-		l.work.note(event)
+		l.work.NoteEvent(event)
 		room, execution, step := ending, "", 0
 		switch e := event.(type) {
 		case loop.Approval:
@@ -256,7 +235,7 @@ func (h *Hub) listen(ctx context.Context, p *plan, l *liveTurn, steps *stepper) 
 			}
 		case loop.Start:
 			cancel()
-			ending, cancel = timed(ctx, h.o.Turns.Time) // the user may have taken long
+			ending, cancel = record.WithLimit(ctx, h.o.Turns.Time) // the user may have taken long
 			room = ending
 			execution, step = steps.announce(e), e.Step
 			e.Execution = execution
@@ -324,13 +303,13 @@ func (h *Hub) forgetLater(ctx context.Context, t Turn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellPatience)
 	defer cancel()
 	if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {
-		h.log.ErrorContext(ctx, "a turn that is not to be stored was not removed; the next start removes it", "turn", t.ID, "error", err)
+		h.work.Log.ErrorContext(ctx, "a turn that is not to be stored was not removed; the next start removes it", "turn", t.ID, "error", err)
 	}
 }
 
 // forgetTurn removes every record of a hidden turn, and its conversation if it was made for the turn.
 func (h *Hub) forgetTurn(ctx context.Context, t Turn) error {
-	err := h.o.Store.DeleteTurn(ctx, t.Project, t.ID)
+	err := h.work.Store.DeleteTurn(ctx, t.Project, t.ID)
 	if err != nil {
 		return err
 	}
@@ -339,9 +318,9 @@ func (h *Hub) forgetTurn(ctx context.Context, t Turn) error {
 		return nil // the conversation is used
 	}
 	defer h.turns.free(t.Conversation)
-	c, err := h.o.Store.Conversation(ctx, t.Project, t.Conversation)
+	c, err := h.work.Store.Conversation(ctx, t.Project, t.Conversation)
 	if err != nil || c.Turns > 0 || !c.Created.Equal(t.Created) {
 		return err
 	}
-	return h.o.Store.DeleteConversation(ctx, t.Project, c.ID)
+	return h.work.Store.DeleteConversation(ctx, t.Project, c.ID)
 }

@@ -3,10 +3,6 @@ package hub
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
-	"fmt"
 
 	"cove/internal/core/ident"
 	"cove/internal/core/problem"
@@ -15,6 +11,7 @@ import (
 	"cove/internal/llm/model"
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 	"cove/internal/server/stream"
 )
 
@@ -26,8 +23,8 @@ func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	id, again, err := "", false, mayStart(who, n)
 	if err == nil {
 		var request string
-		if request, err = n.print(); err == nil {
-			id, again, err = h.once(ctx, who, "turn.start", n.Once, request, func() (string, error) {
+		if request, err = n.Fingerprint(); err == nil {
+			id, again, err = h.work.RunOnce(ctx, who, "turn.start", n.Once, request, func() (string, error) {
 				t, err = h.startTurn(ctx, who, n)
 				return t.ID, err
 			})
@@ -36,7 +33,7 @@ func (h *Hub) StartTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	if again && err == nil {
 		return h.turn(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "turn.start", cmp.Or(t.ID, n.Conversation), t.Model, err)
+	h.work.WriteAudit(ctx, who, "turn.start", cmp.Or(t.ID, n.Conversation), t.Model, err)
 	return t, err
 }
 
@@ -54,20 +51,6 @@ func mayStart(who auth.Principal, n NewTurn) error {
 		}
 	}
 	return nil
-}
-
-// print returns a hash of a request's content, for its idempotency key.
-func (n NewTurn) print() (string, error) {
-	if n.Once == "" {
-		return "", nil
-	}
-	n.Foreign = nil
-	text, err := json.Marshal(n)
-	if err != nil {
-		return "", fmt.Errorf("write down the request of a turn: %w", err)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:]), nil
 }
 
 // mostFiles bounds the files that a turn brings.
@@ -113,14 +96,14 @@ func (h *Hub) startTurn(ctx context.Context, who auth.Principal, n NewTurn) (Tur
 	}
 	started := p.turn
 	running := h.beginTurn(p)
-	h.spawn(func(context.Context) { _, _, _ = h.runTurn(p, running) })
+	h.work.RunInBackground(func(context.Context) { _, _, _ = h.runTurn(p, running) })
 	return started, nil
 }
 
 // plan makes and records all that a turn needs. runTurn releases it at the turn's end.
 func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan, err error) {
-	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide, queued: n.queued, tries: n.Tries}
-	if err := n.Tries.check(n); err != nil {
+	p := &plan{who: who, files: n.Files, names: n.Names, looks: n.Check, alone: n.Unattended, unheard: n.Unnoticed, decide: n.Decide, queued: n.Queued, tries: n.Tries}
+	if err := n.Tries.Validate(n); err != nil {
 		return nil, err
 	}
 	if p.resumed, err = h.planResumption(ctx, who, &n); err != nil {
@@ -157,7 +140,7 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan,
 	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
 		p.events.Close()
 		h.turns.free(conversation.ID)
-		h.spawn(func(ctx context.Context) { h.undoTurn(ctx, p) })
+		h.work.RunInBackground(func(ctx context.Context) { h.undoTurn(ctx, p) })
 		end()
 		return nil, err
 	}
@@ -170,7 +153,7 @@ func (h *Hub) reserveTurn(ctx context.Context, p *plan, conversation string) boo
 	if ok || running == nil {
 		return ok
 	}
-	if t, err := h.o.Store.Turn(ctx, p.who.Project, running.id); err != nil || !t.State.Final() {
+	if t, err := h.work.Store.Turn(ctx, p.who.Project, running.id); err != nil || !t.State.Final() {
 		return false
 	}
 	select {
@@ -201,7 +184,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		}
 		p.turn.Parent = parent.ID
 	}
-	if n.queued != nil && (n.Tries == nil || n.Tries.Again == "") {
+	if n.Queued != nil && (n.Tries == nil || n.Tries.Again == "") {
 		if parent.State == TurnWaiting {
 			return ErrTurnRunning() // its results come as the next turn
 		}
@@ -214,7 +197,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		}
 	}
 	if p.turn.Parent != "" {
-		before, err := h.o.Store.TurnHistory(ctx, p.who.Project, p.turn.Parent)
+		before, err := h.work.Store.TurnHistory(ctx, p.who.Project, p.turn.Parent)
 		if err != nil {
 			return err
 		}
@@ -240,11 +223,11 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	if n.First && n.Parent != "" {
 		return problem.New(problem.TurnInvalid, "a first turn goes on from no other one").WithHint("leave first or parent out")
 	}
-	if err := h.mayAsk(ctx, p.who.Project, p.who.Key); err != nil {
+	if err := h.MayAsk(ctx, p.who.Project, p.who.Key); err != nil {
 		return err
 	}
 	if !n.NoPython {
-		if err := h.mayRun(ctx, p.who.Project, p.who.Key); err != nil {
+		if err := h.MayRun(ctx, p.who.Project, p.who.Key); err != nil {
 			return err
 		}
 	}
@@ -253,7 +236,7 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	}
 	var files []TurnFile
 	for _, id := range n.Files {
-		f, err := h.file(ctx, p.who, id)
+		f, err := h.FindFile(ctx, p.who, id)
 		if err != nil {
 			return err
 		}
@@ -285,10 +268,10 @@ func (h *Hub) planModel(ctx context.Context, p *plan, n NewTurn) error {
 	prompt := cmp.Or(n.Prompt, wordsOf(n.Input))
 	p.turn = Turn{
 		ID: ident.New(ident.Turn), Project: p.who.Project, User: p.who.User, Key: p.who.Key, Parent: n.Parent, State: TurnRunning, Model: m.Name(),
-		Prompt: prompt, Created: h.now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.me(), Files: files,
+		Prompt: prompt, Created: h.work.Now(), Foreign: n.Foreign, Hidden: n.Hidden, Owner: h.work.OwnerID(), Files: files,
 	}
-	if n.queued != nil {
-		p.turn.Taken = Taken{ID: n.queued.ID, Changed: n.queued.Changed}
+	if n.Queued != nil {
+		p.turn.Taken = Taken{ID: n.Queued.ID, Changed: n.Queued.Changed}
 	}
 	return h.planTries(ctx, p, n)
 }
@@ -303,7 +286,7 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 		}
 		switch {
 		case n.Conversation != "" && n.Conversation != parent.Conversation:
-			if _, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation); err != nil {
+			if _, err := h.work.Store.Conversation(ctx, p.who.Project, n.Conversation); err != nil {
 				return Conversation{}, Turn{}, err
 			}
 			return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the parent turn belongs to another conversation")
@@ -322,16 +305,16 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 			Approval: n.Approval,
 		}
 		if p.asks = c.Approval == ApprovalAlways; p.asks && p.tries != nil {
-			return Conversation{}, Turn{}, errTriesAsk()
+			return Conversation{}, Turn{}, record.ErrTriesAsk()
 		}
 		if !n.Hidden {
 			c.Title = TitleOf(p.turn.Prompt)
 			p.untitled = c.Source == sourceWeb
 		}
 		p.turn.Conversation = c.ID
-		return c, Turn{}, c.check()
+		return c, Turn{}, c.Check()
 	}
-	c, err := h.o.Store.Conversation(ctx, p.who.Project, n.Conversation)
+	c, err := h.work.Store.Conversation(ctx, p.who.Project, n.Conversation)
 	if err != nil {
 		return Conversation{}, Turn{}, err
 	}
@@ -340,9 +323,9 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 			WithHint("change the conversation first, or begin another one")
 	}
 	if p.turn.Conversation, p.asks = c.ID, c.Approval == ApprovalAlways; p.asks && p.tries != nil {
-		return Conversation{}, Turn{}, errTriesAsk()
+		return Conversation{}, Turn{}, record.ErrTriesAsk()
 	}
-	if p.asks && n.heard && !n.NoPython {
+	if p.asks && n.Heard && !n.NoPython {
 		return Conversation{}, Turn{}, problem.New(problem.TurnInvalid, "the conversation's code waits for approval, which takes a server").
 			WithHint("go on in it through the server that it belongs to, or change its approval there")
 	}
@@ -353,7 +336,7 @@ func (h *Hub) planConversation(ctx context.Context, p *plan, n NewTurn) (Convers
 func (h *Hub) lastTurn(ctx context.Context, c Conversation) (Turn, error) {
 	page := Page{Limit: 10}
 	for {
-		turns, err := h.o.Store.Turns(ctx, c.Project, c.ID, page)
+		turns, err := h.work.Store.Turns(ctx, c.Project, c.ID, page)
 		if err != nil {
 			return Turn{}, err
 		}
@@ -390,7 +373,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		case err == nil && (n.Network != nil || n.Root):
 			return sessionThere()
 		case err == nil:
-			if _, err := h.here(ctx, row); err != nil {
+			if _, err := h.work.CheckHere(ctx, row); err != nil {
 				return err
 			}
 			p.turn.Session = id
@@ -419,7 +402,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	if p.made || c.Session == "" {
 		return nil // AddTurn binds the session to the conversation
 	}
-	_, err = h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
+	_, err = h.work.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
 		if row.Session == c.Session {
 			row.Session = p.turn.Session
 		}
@@ -431,11 +414,11 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 // recordTurn writes the turn, and its conversation if that is new.
 func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 	if p.made {
-		if err := h.o.Store.AddConversation(ctx, c); err != nil {
+		if err := h.work.Store.AddConversation(ctx, c); err != nil {
 			return err
 		}
 	} else if c.Title == "" && !p.turn.Hidden {
-		if _, err := h.o.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
+		if _, err := h.work.Store.UpdateConversation(ctx, c.Project, c.ID, func(row *Conversation) error {
 			p.untitled = row.Title == "" && row.Source == sourceWeb
 			row.Title = cmp.Or(row.Title, TitleOf(p.turn.Prompt))
 			return nil
@@ -443,23 +426,15 @@ func (h *Hub) recordTurn(ctx context.Context, p *plan, c Conversation) error {
 			return err
 		}
 	}
-	return h.o.Store.AddTurn(ctx, p.turn.kept())
-}
-
-// kept returns the turn as the store gets it: a hidden turn without its texts.
-func (t Turn) kept() Turn {
-	if t.Hidden {
-		t.Prompt, t.Foreign = "", nil
-	}
-	return t
+	return h.work.Store.AddTurn(ctx, p.turn.AsStored())
 }
 
 // undoTurn removes what was made for a turn that could not begin, including records that the store has despite its error.
 func (h *Hub) undoTurn(ctx context.Context, p *plan) {
 	undo := func(what string, remove func(ctx context.Context) error) {
-		err := h.persist(ctx, remove)
+		err := h.work.WriteUntilStored(ctx, remove)
 		if err != nil && problem.Of(err).Kind != problem.NotFound {
-			h.log.WarnContext(ctx, "the remains of a turn that could not begin were not removed", "what", what, "error", err)
+			h.work.Log.WarnContext(ctx, "the remains of a turn that could not begin were not removed", "what", what, "error", err)
 		}
 	}
 	if p.session != "" {
@@ -467,14 +442,14 @@ func (h *Hub) undoTurn(ctx context.Context, p *plan) {
 	}
 	if p.made {
 		undo(p.turn.Conversation, func(ctx context.Context) error {
-			return h.o.Store.DeleteConversation(ctx, p.turn.Project, p.turn.Conversation)
+			return h.work.Store.DeleteConversation(ctx, p.turn.Project, p.turn.Conversation)
 		})
 		return
 	}
 	undo(p.turn.ID, func(ctx context.Context) error {
 		if p.queued != nil {
-			return h.o.Store.UndoTurn(ctx, p.turn, *p.queued)
+			return h.work.Store.UndoTurn(ctx, p.turn, *p.queued)
 		}
-		return h.o.Store.DeleteTurn(ctx, p.turn.Project, p.turn.ID)
+		return h.work.Store.DeleteTurn(ctx, p.turn.Project, p.turn.ID)
 	})
 }

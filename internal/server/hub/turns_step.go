@@ -68,7 +68,7 @@ func (s *stepper) Execute(ctx context.Context, p loop.Program) iter.Seq2[kernel.
 			yield(nil, err)
 			return
 		}
-		if err := s.h.mayRun(ctx, t.Project, t.Key); err != nil {
+		if err := s.h.MayRun(ctx, t.Project, t.Key); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -120,7 +120,7 @@ func (s *stepper) start(ctx context.Context, name string) error {
 		return nil
 	}
 	err := s.StartKernel(ctx, name)
-	s.h.audit(ctx, s.who, "kernel.start", s.turn.Session, name, err)
+	s.h.work.WriteAudit(ctx, s.who, "kernel.start", s.turn.Session, name, err)
 	return err
 }
 
@@ -150,8 +150,8 @@ func (s *stepper) Resume(ctx context.Context) iter.Seq2[kernel.Event, error] {
 			return
 		}
 		calls := slices.Clone(s.resumed.suspended.Calls) // what is heard again may be another wait
-		s.h.spawn(func(context.Context) { s.resumed.hearAgain() })
-		s.h.spawn(func(context.Context) { s.resumed.bring(calls) }) // the code emits between one result and the next
+		s.h.work.RunInBackground(func(context.Context) { s.resumed.hearAgain() })
+		s.h.work.RunInBackground(func(context.Context) { s.resumed.bring(calls) }) // the code emits between one result and the next
 		s.hear(ctx, s.resumed.detached, yield)
 	}
 }

@@ -20,27 +20,27 @@ func (h *Hub) endWaiting(d *detached) {
 	if running := h.turns.running(turn); running != nil {
 		<-running.ended // it is about to be recorded as waiting
 	}
-	if err := h.persist(h.ended, func(ctx context.Context) error { return h.failWaiting(ctx, d.e.Project, turn, d.e.ID) }); err != nil {
-		h.log.ErrorContext(h.ended, "a turn is still recorded as waiting, and its code has ended", "turn", turn, "execution", d.e.ID, "error", err)
+	if err := h.work.WriteUntilStored(h.work.Ended, func(ctx context.Context) error { return h.failWaiting(ctx, d.e.Project, turn, d.e.ID) }); err != nil {
+		h.work.Log.ErrorContext(h.work.Ended, "a turn is still recorded as waiting, and its code has ended", "turn", turn, "execution", d.e.ID, "error", err)
 		return
 	}
-	if t, err := h.o.Store.Turn(h.ended, d.e.Project, turn); err == nil {
+	if t, err := h.work.Store.Turn(h.work.Ended, d.e.Project, turn); err == nil {
 		h.askLater(t.Project, t.Conversation)
 	}
 }
 
 // failWaiting records that a turn waits no more, because an execution has ended.
 func (h *Hub) failWaiting(ctx context.Context, project, turn, execution string) error {
-	e, err := h.o.Store.Execution(ctx, project, execution)
+	e, err := h.work.Store.Execution(ctx, project, execution)
 	if err != nil {
 		return unlessMissing(err)
 	}
 	var t Turn
-	_ = t.fail(h.callsGone(ctx, project, execution)) // sets the problem
+	_ = t.MarkFailed(h.callsGone(ctx, project, execution)) // sets the problem
 	if e.State == ExecutionState(kernel.OutcomeInterrupted) {
 		t.State = TurnCanceled
 	}
-	return h.o.Store.EndWaiting(ctx, project, turn, t.State, t.Problem)
+	return h.work.Store.EndWaiting(ctx, project, turn, t.State, t.Problem)
 }
 
 // mostWaiters is how many turns of a conversation, from its last one, are looked at for the one that waits for lost code.
@@ -48,11 +48,11 @@ const mostWaiters = 100
 
 // loseWaiting ends the turn that waited for results of an execution which was lost with its server. A turn that others go on from has got its results.
 func (h *Hub) loseWaiting(ctx context.Context, e Execution) error {
-	first, err := h.o.Store.Turn(ctx, e.Project, e.Turn)
+	first, err := h.work.Store.Turn(ctx, e.Project, e.Turn)
 	if err != nil {
 		return unlessMissing(err)
 	}
-	turns, err := h.o.Store.Turns(ctx, e.Project, first.Conversation, Page{Limit: mostWaiters})
+	turns, err := h.work.Store.Turns(ctx, e.Project, first.Conversation, Page{Limit: mostWaiters})
 	if err != nil {
 		return unlessMissing(err)
 	}

@@ -13,7 +13,7 @@ import (
 // nothing is lost. Needs auth.ConversationsWrite and auth.SessionsWrite. Problems: turn_running, turn_invalid, point_unknown.
 func (h *Hub) UndoTurns(ctx context.Context, who auth.Principal, id, from string) (Turn, error) {
 	t, err := h.undoTurns(ctx, who, id, from)
-	h.audit(ctx, who, "turn.undo", id, "from before "+from, err)
+	h.work.WriteAudit(ctx, who, "turn.undo", id, "from before "+from, err)
 	return t, err
 }
 
@@ -25,7 +25,7 @@ func (h *Hub) undoTurns(ctx context.Context, who auth.Principal, id, from string
 	if err != nil {
 		return Turn{}, err
 	}
-	branch, err := h.o.Store.Branch(ctx, who.Project, id)
+	branch, err := h.work.Store.Branch(ctx, who.Project, id)
 	if err != nil {
 		return Turn{}, err
 	}
@@ -42,7 +42,7 @@ func (h *Hub) undoTurns(ctx context.Context, who auth.Principal, id, from string
 		return Turn{}, err
 	}
 	marked, err := h.markTurnAs(ctx, t, func(m *TurnMarks) error {
-		m.Undone = &Undone{From: from, Session: fork.ID, At: h.now().UTC()}
+		m.Undone = &Undone{From: from, Session: fork.ID, At: h.work.Now().UTC()}
 		return nil
 	})
 	switch {
@@ -59,7 +59,7 @@ func (h *Hub) forkBefore(ctx context.Context, who auth.Principal, first Turn) (S
 	if first.Session == "" || first.Origin != nil {
 		return Session{}, problem.New(problem.PointUnknown, "no state from before that turn is kept")
 	}
-	c, err := h.o.Store.Conversation(ctx, who.Project, first.Conversation)
+	c, err := h.work.Store.Conversation(ctx, who.Project, first.Conversation)
 	if err != nil {
 		return Session{}, err
 	}
@@ -76,15 +76,15 @@ func (h *Hub) forkBefore(ctx context.Context, who auth.Principal, first Turn) (S
 
 // isUnused says whether a session that undoing turns made is there and as it was made: no code ran in it, no turn is for it, and nobody has named it.
 func (h *Hub) isUnused(ctx context.Context, marked Turn, session string) bool {
-	row, err := h.o.Store.Session(ctx, marked.Project, session)
+	row, err := h.work.Store.Session(ctx, marked.Project, session)
 	if err != nil || row.State != SessionPaused || row.Origin == nil || !row.Origin.Undo || !row.Used.Equal(row.Created) {
 		return false
 	}
-	ran, err := h.o.Store.Executions(ctx, marked.Project, ExecutionFilter{Session: session}, Page{Limit: 1})
+	ran, err := h.work.Store.Executions(ctx, marked.Project, ExecutionFilter{Session: session}, Page{Limit: 1})
 	if err != nil || len(ran.Items) > 0 {
 		return false
 	}
-	turns, err := h.o.Store.Turns(ctx, marked.Project, marked.Conversation, Page{Limit: 100})
+	turns, err := h.work.Store.Turns(ctx, marked.Project, marked.Conversation, Page{Limit: 100})
 	return err == nil && !slices.ContainsFunc(turns.Items, func(t Turn) bool { return t.Session == session })
 }
 
@@ -94,7 +94,7 @@ func (h *Hub) deleteUnused(ctx context.Context, who auth.Principal, marked Turn,
 		return
 	}
 	if err := h.DeleteSession(ctx, who, session); err != nil {
-		h.log.WarnContext(ctx, "a session that an undo made and nobody used was not deleted", "session", session, "error", err)
+		h.work.Log.WarnContext(ctx, "a session that an undo made and nobody used was not deleted", "session", session, "error", err)
 	}
 }
 
@@ -107,7 +107,7 @@ func (h *Hub) sessionAfter(ctx context.Context, c Conversation, parent Turn) (id
 	if parent.ID == "" || parent.Session == c.Session {
 		return c.Session, Turn{}, nil
 	}
-	branch, err := h.o.Store.Branch(ctx, parent.Project, parent.ID)
+	branch, err := h.work.Store.Branch(ctx, parent.Project, parent.ID)
 	if err != nil {
 		return "", Turn{}, err
 	}
@@ -167,7 +167,7 @@ func (h *Hub) remakeUndone(ctx context.Context, who auth.Principal, marked Turn)
 
 // noteUndone has the next code, and the model, hear what the fork of a session's point does not have.
 func (h *Hub) noteUndone(ctx context.Context, session string, fork Session) error {
-	origin, err := h.o.Store.Session(ctx, fork.Project, session)
+	origin, err := h.work.Store.Session(ctx, fork.Project, session)
 	if err != nil {
 		return err
 	}
@@ -192,6 +192,6 @@ func (h *Hub) RedoTurns(ctx context.Context, who auth.Principal, id string) (Tur
 	if err == nil && before != nil {
 		h.deleteUnused(ctx, who, t, before.Session)
 	}
-	h.audit(ctx, who, "turn.redo", id, "", err)
+	h.work.WriteAudit(ctx, who, "turn.redo", id, "", err)
 	return t, err
 }

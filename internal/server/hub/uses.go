@@ -9,13 +9,6 @@ import (
 // MostUses bounds how many of a session's conversations are told with it.
 const MostUses = 4
 
-// SessionUse is a conversation that uses a session.
-type SessionUse struct {
-	Conversation string
-	Title        string
-	Files        []string // that its first questions brought
-}
-
 // SessionsInUse lists sessions as Sessions does, each with the conversations that use it: those used last, MostUses at most. Who may not read conversations gets
 // the sessions alone.
 func (h *Hub) SessionsInUse(ctx context.Context, who auth.Principal, f SessionFilter, p Page) (Listing[Session], error) {
@@ -27,7 +20,7 @@ func (h *Hub) SessionsInUse(ctx context.Context, who auth.Principal, f SessionFi
 	for i, s := range list.Items {
 		ids[i] = s.ID
 	}
-	uses, err := h.o.Store.SessionUses(ctx, who.Project, ids, MostUses)
+	uses, err := h.work.Store.SessionUses(ctx, who.Project, ids, MostUses)
 	if err != nil {
 		return Listing[Session]{}, err
 	}

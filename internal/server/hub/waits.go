@@ -57,7 +57,7 @@ func (t *waitTable[W]) stopAll() {
 
 // say gives what a person says to what waits for it. Where that does not wait, or not any more, the problem is late, or one with code execution_elsewhere.
 func (t *waitTable[W]) say(ctx context.Context, who auth.Principal, execution string, number int, s saidTo[W], late *problem.Error) (Execution, error) {
-	e, err := t.h.o.Store.Execution(ctx, who.Project, execution)
+	e, err := t.h.work.Store.Execution(ctx, who.Project, execution)
 	if err != nil {
 		return Execution{}, err
 	}
@@ -68,7 +68,7 @@ func (t *waitTable[W]) say(ctx context.Context, who auth.Principal, execution st
 		}
 	}
 	if !e.State.Final() {
-		if err := t.h.runsElsewhere(ctx, problem.ExecutionElsewhere, "execution", e.Owner); err != nil {
+		if err := t.h.work.RunsElsewhereProblem(ctx, problem.ExecutionElsewhere, "execution", e.Owner); err != nil {
 			return Execution{}, err
 		}
 	}

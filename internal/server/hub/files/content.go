@@ -1,4 +1,4 @@
-package hub
+package files
 
 import (
 	"cmp"
@@ -57,8 +57,8 @@ func newContents(dir string, sealer *seal.Sealer) *contents {
 	return &contents{dir: dir, sealer: sealer, mine: incoming + rand.Text() + "-", held: map[string]int64{}}
 }
 
-// lock is held from before a content is put in place until its record is written, and while a content is removed.
-func (c *contents) lock(hash string) (unlock func()) {
+// lockContent is held from before a content is put in place until its record is written, and while a content is removed.
+func (c *contents) lockContent(hash string) (unlock func()) {
 	var n byte
 	if b, err := hex.DecodeString(hash[:2]); err == nil {
 		n = b[0]
@@ -94,7 +94,7 @@ func isHash(s string) bool {
 	return len(s) == 2*sha256.Size && strings.Trim(s, "0123456789abcdef") == ""
 }
 
-func (c *contents) path(hash string) string { return filepath.Join(c.dir, hash[:2], hash[2:4], hash) }
+func (c *contents) pathOf(hash string) string { return filepath.Join(c.dir, hash[:2], hash[2:4], hash) }
 
 // received is a content that is on the disk under another name.
 type received struct {
@@ -110,17 +110,17 @@ func (r *received) drop() {
 	}
 }
 
-// receive writes r's bytes, at most limit of them, to the disk. After an error none of them is left there.
-func (c *contents) receive(ctx context.Context, r io.Reader, limit int64) (*received, error) {
+// receiveContent writes r's bytes, at most limit of them, to the disk. After an error none of them is left there.
+func (c *contents) receiveContent(ctx context.Context, r io.Reader, limit int64) (*received, error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return nil, c.unwritable(err)
+		return nil, c.unwritableError(err)
 	}
 	f, err := os.OpenFile(filepath.Join(c.dir, c.mine+rand.Text()), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, c.unwritable(err)
+		return nil, c.unwritableError(err)
 	}
 	got := &received{path: f.Name()}
-	source, sum := &limited{ctx: ctx, r: r, left: limit}, sha256.New()
+	source, sum := NewBoundedReader(ctx, r, limit), sha256.New()
 	sealed, err := c.sealer.NewWriter(f)
 	if err == nil {
 		got.size, err = io.Copy(io.MultiWriter(sealed, sum), source)
@@ -133,35 +133,35 @@ func (c *contents) receive(ctx context.Context, r io.Reader, limit int64) (*rece
 		if source.err != nil {
 			return nil, source.err
 		}
-		return nil, c.unwritable(err)
+		return nil, c.unwritableError(err)
 	}
 	got.hash = hex.EncodeToString(sum.Sum(nil))
 	return got, nil
 }
 
-// place makes received bytes the content of their hash, unless it exists already. The caller holds its lock.
-func (c *contents) place(r *received) error {
-	target := c.path(r.hash)
+// placeContent makes received bytes the content of their hash, unless it exists already. The caller holds its lock.
+func (c *contents) placeContent(r *received) error {
+	target := c.pathOf(r.hash)
 	if info, err := os.Stat(target); err == nil && info.Size() == c.sealer.Length(r.size) {
 		return nil
 	}
 	for _, dir := range []string{c.dir, filepath.Dir(filepath.Dir(target))} {
-		if err := c.folder(dir, target); err != nil {
-			return c.unwritable(err)
+		if err := c.makeFolder(dir, target); err != nil {
+			return c.unwritableError(err)
 		}
 	}
 	if err := os.Rename(r.path, target); err != nil {
-		return c.unwritable(err)
+		return c.unwritableError(err)
 	}
 	r.path = ""
 	if err := durable.SyncFolder(filepath.Dir(target)); err != nil {
-		return c.unwritable(err)
+		return c.unwritableError(err)
 	}
 	return nil
 }
 
-// folder makes the folder below dir that leads to target, durably: it exists after a crash, too.
-func (c *contents) folder(dir, target string) error {
+// makeFolder makes the folder below dir that leads to target, durably: it exists after a crash, too.
+func (c *contents) makeFolder(dir, target string) error {
 	rel, err := filepath.Rel(dir, target)
 	if err != nil {
 		return err
@@ -176,35 +176,35 @@ func (c *contents) folder(dir, target string) error {
 	return durable.SyncFolder(dir)
 }
 
-// open opens a content. One that is not sealed is an *os.File, of which others can make links.
-func (c *contents) open(hash string) (content io.ReadSeekCloser, err error) {
+// openHash opens a content. One that is not sealed is an *os.File, of which others can make links.
+func (c *contents) openHash(hash string) (content io.ReadSeekCloser, err error) {
 	if !isHash(hash) {
-		return nil, missing(hash)
+		return nil, missingContent(hash)
 	}
 	if c.sealer == nil {
-		content, err = os.Open(c.path(hash))
+		content, err = os.Open(c.pathOf(hash))
 	} else {
-		content, err = c.sealer.OpenFile(c.path(hash), false)
+		content, err = c.sealer.OpenFile(c.pathOf(hash), false)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missing(hash)
+		return nil, missingContent(hash)
 	}
 	return content, err
 }
 
-func missing(hash string) error {
+func missingContent(hash string) error {
 	return problem.New(problem.ContentMissing, "the content of the file is not in the server's data folder").WithCause(errors.New("content " + hash))
 }
 
-func (c *contents) unwritable(err error) error {
+func (c *contents) unwritableError(err error) error {
 	if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
 		return problem.New(problem.DiskFull, "there is no room left on the server's disk").WithCause(err).WithHint("the operator has to make room")
 	}
 	return problem.New(problem.FilesUnwritable, "the server cannot write to its folder of files").WithCause(err)
 }
 
-// remove removes contents that no record names any more. unused tells which these are.
-func (c *contents) remove(hashes []string, unused func([]string) ([]string, error)) error {
+// removeContents removes contents that no record names any more. unused tells which these are.
+func (c *contents) removeContents(hashes []string, unused func([]string) ([]string, error)) error {
 	var failed error
 	for _, hash := range hashes {
 		if isHash(hash) {
@@ -215,19 +215,19 @@ func (c *contents) remove(hashes []string, unused func([]string) ([]string, erro
 }
 
 func (c *contents) removeOne(hash string, unused func([]string) ([]string, error)) error {
-	defer c.lock(hash)()
+	defer c.lockContent(hash)()
 	gone, err := unused([]string{hash})
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	if err := os.Remove(c.path(hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(c.pathOf(hash)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
-// stale lists contents of one part of the folder, another one every time, and removes what dead processes were receiving.
-func (c *contents) stale() ([]string, error) {
+// staleContents lists contents of one part of the folder, another one every time, and removes what dead processes were receiving.
+func (c *contents) staleContents() ([]string, error) {
 	c.mu.Lock()
 	part := fmt.Sprintf("%02x", c.next)
 	c.next = (c.next + 1) % 256
@@ -240,7 +240,7 @@ func (c *contents) stale() ([]string, error) {
 		return nil, err
 	}
 	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), incoming) && !strings.HasPrefix(e.Name(), c.mine) && forsaken(e) {
+		if strings.HasPrefix(e.Name(), incoming) && !strings.HasPrefix(e.Name(), c.mine) && isLeftOver(e) {
 			_ = os.Remove(filepath.Join(c.dir, e.Name())) // the next sweep tries again
 		}
 	}
@@ -251,14 +251,19 @@ func (c *contents) stale() ([]string, error) {
 	return found, err
 }
 
-// forsaken says whether another process has given up receiving a file: nothing was written to it for incomingGrace.
-func forsaken(e fs.DirEntry) bool {
+// isLeftOver says whether another process has given up receiving a file: nothing was written to it for incomingGrace.
+func isLeftOver(e fs.DirEntry) bool {
 	info, err := e.Info()
 	return err == nil && time.Since(info.ModTime()) > incomingGrace
 }
 
-// limited reads at most left bytes, and fails when there are more or ctx has ended.
-type limited struct {
+// NewBoundedReader returns a reader of at most limit bytes of r that fails when there are more or ctx has ended.
+func NewBoundedReader(ctx context.Context, r io.Reader, limit int64) *boundedReader {
+	return &boundedReader{ctx: ctx, r: r, left: limit}
+}
+
+// boundedReader reads at most left bytes, and fails when there are more or ctx has ended.
+type boundedReader struct {
 	ctx  context.Context
 	r    io.Reader
 	left int64
@@ -266,7 +271,7 @@ type limited struct {
 	err  error
 }
 
-func (b *limited) Read(p []byte) (int, error) {
+func (b *boundedReader) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		b.err = err
 		return 0, err

@@ -1,4 +1,4 @@
-package hub
+package files
 
 import (
 	"context"
@@ -11,10 +11,11 @@ import (
 	"cove/internal/core/ident"
 	"cove/internal/core/problem"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // mostUploads bounds the uploads that are no files yet: each is a file on the disk and a row.
-var mostUploads = UploadBounds{Key: 20, Project: 200, Server: 5000}
+var mostUploads = record.UploadBounds{Key: 20, Project: 200, Server: 5000}
 
 const (
 	uploadLife   = 24 * time.Hour   // of an upload to which nothing comes
@@ -24,9 +25,6 @@ const (
 	writerAgain  = 50 * time.Millisecond
 	keepPatience = 30 * time.Second
 )
-
-// UploadBounds are how many uploads there may be at most that are no files yet.
-type UploadBounds struct{ Key, Project, Server int }
 
 // NewUpload is a file that is to come in pieces.
 type NewUpload struct {
@@ -75,7 +73,7 @@ func (u *uploads) acquire(ctx context.Context, id string, stop func()) (release 
 		case <-other.gone:
 		case <-time.After(writerAgain): // it may have begun another wait for bytes as it was stopped
 		case <-patience.C:
-			return nil, inUse("another request uses the upload")
+			return nil, uploadInUse("another request uses the upload")
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
@@ -89,65 +87,65 @@ func (u *uploads) leave(id string, me *writer) {
 	close(me.gone)
 }
 
-func inUse(message string) error {
+func uploadInUse(message string) error {
 	return problem.New(problem.UploadInUse, message).WithHint("ask for the upload in a moment, and go on from its offset")
 }
 
-func exceeded(u Upload) *problem.Error {
+func uploadExceeded(u record.Upload) *problem.Error {
 	return problem.New(problem.UploadExceeded, fmt.Sprintf("the upload was begun for %d bytes, and the request brings more", u.Size)).
 		WithHint(fmt.Sprintf("send at most %d bytes", u.Size-u.Received))
 }
 
-func wrongOffset(u Upload, said int64) error {
+func wrongOffset(u record.Upload, said int64) error {
 	return problem.New(problem.UploadOffset, fmt.Sprintf("the next byte of the upload is number %d, not %d", u.Received, said)).
 		WithHint(fmt.Sprintf("send the file from there, with 'Upload-Offset: %d'", u.Received))
 }
 
 // BeginUpload makes an upload, for which the project's disk has room from now on. Needs auth.FilesWrite. Problems: file_too_large, quota_disk, too_many_uploads.
-func (h *Hub) BeginUpload(ctx context.Context, who auth.Principal, n NewUpload) (Upload, error) {
-	u, err := h.beginUpload(ctx, who, n)
-	h.audit(ctx, who, "upload.create", u.ID, "", err)
+func (l *Library) BeginUpload(ctx context.Context, who auth.Principal, n NewUpload) (record.Upload, error) {
+	u, err := l.beginUpload(ctx, who, n)
+	l.work.WriteAudit(ctx, who, "upload.create", u.ID, "", err)
 	return u, err
 }
 
-func (h *Hub) beginUpload(ctx context.Context, who auth.Principal, n NewUpload) (Upload, error) {
+func (l *Library) beginUpload(ctx context.Context, who auth.Principal, n NewUpload) (record.Upload, error) {
 	if err := who.Require(auth.FilesWrite); err != nil {
-		return Upload{}, err
+		return record.Upload{}, err
 	}
 	switch {
 	case n.Size < 0:
-		return Upload{}, problem.New(problem.InvalidRequest, "a file's size must not be negative")
-	case n.Size > h.o.Limits.File:
-		return Upload{}, tooLarge()
+		return record.Upload{}, problem.New(problem.InvalidRequest, "a file's size must not be negative")
+	case n.Size > l.o.MostFile:
+		return record.Upload{}, tooLarge()
 	}
-	counted, err := h.claim(ctx, who.Project, who.Key, n.Size)
+	counted, err := l.ClaimRoom(ctx, who.Project, who.Key, n.Size)
 	if err != nil {
-		return Upload{}, err
+		return record.Upload{}, err
 	}
 	defer counted()
-	u := Upload{
-		ID: ident.New(ident.Upload), Project: who.Project, User: who.User, Key: who.Key, Name: fileName(n.Name), Size: n.Size, Home: h.home(), Created: h.now(),
+	u := record.Upload{
+		ID: ident.New(ident.Upload), Project: who.Project, User: who.User, Key: who.Key, Name: fileName(n.Name), Size: n.Size, Home: l.work.HomeID(), Created: l.work.Now(),
 	}
 	u.Expires = u.Created.Add(uploadLife)
-	if err := h.o.Store.AddUpload(ctx, u, mostUploads); err != nil {
-		return Upload{}, err
+	if err := l.work.Store.AddUpload(ctx, u, mostUploads); err != nil {
+		return record.Upload{}, err
 	}
 	return u, nil
 }
 
 // Upload returns an upload, with its file when it has become one. Needs auth.FilesWrite.
-func (h *Hub) Upload(ctx context.Context, who auth.Principal, id string) (Upload, error) {
+func (l *Library) Upload(ctx context.Context, who auth.Principal, id string) (record.Upload, error) {
 	if err := who.Require(auth.FilesWrite); err != nil {
-		return Upload{}, err
+		return record.Upload{}, err
 	}
-	u, err := h.o.Store.Upload(ctx, who.Project, id)
-	if err == nil && !h.now().Before(u.Expires) {
+	u, err := l.work.Store.Upload(ctx, who.Project, id)
+	if err == nil && !l.work.Now().Before(u.Expires) {
 		err = problem.New(problem.UploadNotFound, "the upload has expired")
 	}
 	if err != nil || u.File == "" {
 		return u, err
 	}
-	f, err := h.file(ctx, who, u.File)
+	f, err := l.FindFile(ctx, who, u.File)
 	if problem.Has(err, problem.FileNotFound) {
 		err = problem.New(problem.UploadNotFound, "the file that the upload has become was deleted")
 	}
@@ -157,18 +155,18 @@ func (h *Hub) Upload(ctx context.Context, who auth.Principal, id string) (Upload
 
 // AppendUpload adds a piece to an upload and makes a stored file of it when that was the last one. What came of a piece before its body failed is kept. It returns
 // the upload beside a problem, too, as far as it is known. Needs auth.FilesWrite. Problems: upload_offset, upload_exceeded, upload_in_use, upload_elsewhere, disk_full.
-func (h *Hub) AppendUpload(ctx context.Context, who auth.Principal, id string, p Piece) (Upload, error) {
-	u, err := h.Upload(ctx, who, id)
+func (l *Library) AppendUpload(ctx context.Context, who auth.Principal, id string, p Piece) (record.Upload, error) {
+	u, err := l.Upload(ctx, who, id)
 	if err != nil {
 		return u, err
 	}
-	if u.Home != h.home() && u.File == "" {
-		return u, h.elsewhere(ctx, problem.UploadElsewhere, "upload", u.Home)
+	if u.Home != l.work.HomeID() && u.File == "" {
+		return u, l.work.ElsewhereProblem(ctx, problem.UploadElsewhere, "upload", u.Home)
 	}
 	reading, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	release, err := h.uploads.acquire(ctx, id, func() {
-		end(inUse("another request goes on with the upload"))
+	release, err := l.uploads.acquire(ctx, id, func() {
+		end(uploadInUse("another request goes on with the upload"))
 		if p.Stop != nil {
 			p.Stop()
 		}
@@ -177,53 +175,53 @@ func (h *Hub) AppendUpload(ctx context.Context, who auth.Principal, id string, p
 		return u, err
 	}
 	defer release()
-	if u, err = h.Upload(ctx, who, id); err != nil { // the writer before this one may have added to it
+	if u, err = l.Upload(ctx, who, id); err != nil { // the writer before this one may have added to it
 		return u, err
 	}
 	switch {
 	case p.Offset != u.Received:
 		return u, wrongOffset(u, p.Offset)
 	case p.Length > u.Size-u.Received:
-		return u, exceeded(u)
+		return u, uploadExceeded(u)
 	case u.File != "":
 		return u, nil
 	}
-	if u, err = h.receivePiece(reading, u, p.Body); err != nil || u.Received < u.Size {
+	if u, err = l.receivePiece(reading, u, p.Body); err != nil || u.Received < u.Size {
 		return u, err
 	}
-	return h.finishUpload(context.WithoutCancel(ctx), who, u)
+	return l.finishUpload(context.WithoutCancel(ctx), who, u)
 }
 
 // receivePiece writes what body has after what has come of an upload. What is on the disk counts, also when the body fails later.
-func (h *Hub) receivePiece(ctx context.Context, u Upload, body io.Reader) (Upload, error) {
-	f, whole, err := h.contents.openUpload(u.ID, u.Received)
+func (l *Library) receivePiece(ctx context.Context, u record.Upload, body io.Reader) (record.Upload, error) {
+	f, whole, err := l.contents.openUpload(u.ID, u.Received)
 	if err != nil {
 		return u, err
 	}
 	defer func() { _ = f.Close() }() // what counts was synced
 	if !whole {
 		said := u.Received
-		if u, err = h.countUpload(ctx, u, 0); err != nil {
+		if u, err = l.countUpload(ctx, u, 0); err != nil {
 			return u, err
 		}
 		return u, wrongOffset(u, said)
 	}
-	began, source := u.Received, &limited{ctx: ctx, r: body, left: u.Size - u.Received, full: exceeded(u)}
+	began, source := u.Received, &boundedReader{ctx: ctx, r: body, left: u.Size - u.Received, full: uploadExceeded(u)}
 	for {
-		n, err := h.contents.appendUpload(f, source)
+		n, err := l.contents.appendUpload(f, source)
 		switch {
 		case u.Received+n > u.Size: // a file that is another one than was said is not to come of it
-			u, err = h.countUpload(ctx, u, began)
+			u, err = l.countUpload(ctx, u, began)
 			return u, errors.Join(source.full, err)
 		case err != nil && source.err == nil && !errors.Is(err, io.EOF):
-			return u, h.contents.unwritable(err)
+			return u, l.contents.unwritableError(err)
 		}
 		ended, failed := err != nil, source.err
 		if n > 0 {
 			if err := f.Sync(); err != nil {
-				return u, h.contents.unwritable(err)
+				return u, l.contents.unwritableError(err)
 			}
-			if u, err = h.countUpload(ctx, u, u.Received+n); err != nil {
+			if u, err = l.countUpload(ctx, u, u.Received+n); err != nil {
 				return u, err
 			}
 		}
@@ -237,11 +235,11 @@ func (h *Hub) receivePiece(ctx context.Context, u Upload, body io.Reader) (Uploa
 }
 
 // countUpload records how much of an upload is on the disk, also for a client that is gone.
-func (h *Hub) countUpload(ctx context.Context, u Upload, received int64) (Upload, error) {
+func (l *Library) countUpload(ctx context.Context, u record.Upload, received int64) (record.Upload, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepPatience)
 	defer cancel()
-	now, err := h.o.Store.UpdateUpload(ctx, u.Project, u.ID, func(u *Upload) error {
-		u.Received, u.Expires = received, h.now().Add(uploadLife)
+	now, err := l.work.Store.UpdateUpload(ctx, u.Project, u.ID, func(u *record.Upload) error {
+		u.Received, u.Expires = received, l.work.Now().Add(uploadLife)
 		return nil
 	})
 	if err != nil {
@@ -251,82 +249,82 @@ func (h *Hub) countUpload(ctx context.Context, u Upload, received int64) (Upload
 }
 
 // finishUpload makes a stored file of an upload that is whole. The project's disk has room for it since the upload was begun.
-func (h *Hub) finishUpload(ctx context.Context, who auth.Principal, u Upload) (Upload, error) {
-	f, err := h.fileOfUpload(ctx, who, u)
-	h.audit(ctx, who, "file.create", f.ID, "sha256 "+f.SHA256, err)
+func (l *Library) finishUpload(ctx context.Context, who auth.Principal, u record.Upload) (record.Upload, error) {
+	f, err := l.fileOfUpload(ctx, who, u)
+	l.work.WriteAudit(ctx, who, "file.create", f.ID, "sha256 "+f.SHA256, err)
 	if err != nil {
 		return u, err
 	}
-	h.spend(ctx, who, Usage{UploadBytes: f.Size})
+	l.meter.AddUsage(ctx, who, record.Usage{UploadBytes: f.Size})
 	u.File, u.Stored, u.Expires = f.ID, &f, f.Created.Add(uploadShown)
 	return u, nil
 }
 
-func (h *Hub) fileOfUpload(ctx context.Context, who auth.Principal, u Upload) (File, error) {
-	got, err := h.contents.linked(ctx, u.ID, u.Size)
+func (l *Library) fileOfUpload(ctx context.Context, who auth.Principal, u record.Upload) (record.File, error) {
+	got, err := l.contents.linkUpload(ctx, u.ID, u.Size)
 	if err != nil {
-		return File{}, err
+		return record.File{}, err
 	}
 	defer got.drop()
-	f := File{ID: ident.New(ident.File), Project: u.Project, User: who.User, Name: u.Name, Size: got.size, SHA256: got.hash, Created: h.now(), Home: h.home()}
-	defer h.contents.lock(f.SHA256)()
-	if err := h.contents.place(got); err != nil {
-		return File{}, err
+	f := record.File{ID: ident.New(ident.File), Project: u.Project, User: who.User, Name: u.Name, Size: got.size, SHA256: got.hash, Created: l.work.Now(), Home: l.work.HomeID()}
+	defer l.contents.lockContent(f.SHA256)()
+	if err := l.contents.placeContent(got); err != nil {
+		return record.File{}, err
 	}
-	if _, err := h.o.Store.FinishUpload(ctx, f, u.ID, f.Created.Add(uploadShown)); err != nil {
-		return File{}, fmt.Errorf("add the file: %w", err) // the upload is as it was, and the sweep removes the content
+	if _, err := l.work.Store.FinishUpload(ctx, f, u.ID, f.Created.Add(uploadShown)); err != nil {
+		return record.File{}, fmt.Errorf("add the file: %w", err) // the upload is as it was, and the sweep removes the content
 	}
-	h.contents.dropUpload(u.ID)
+	l.contents.dropUpload(u.ID)
 	return f, nil
 }
 
 // DropUpload ends an upload. A file that it has become stays. Needs auth.FilesWrite.
-func (h *Hub) DropUpload(ctx context.Context, who auth.Principal, id string) error {
+func (l *Library) DropUpload(ctx context.Context, who auth.Principal, id string) error {
 	err := who.Require(auth.FilesWrite)
 	if err == nil {
-		err = h.dropUpload(ctx, who.Project, id)
+		err = l.dropUpload(ctx, who.Project, id)
 	}
-	h.audit(ctx, who, "upload.delete", id, "", err)
+	l.work.WriteAudit(ctx, who, "upload.delete", id, "", err)
 	return err
 }
 
-func (h *Hub) dropUpload(ctx context.Context, project, id string) error {
-	if _, err := h.o.Store.Upload(ctx, project, id); err != nil { // nobody stops what other projects send
+func (l *Library) dropUpload(ctx context.Context, project, id string) error {
+	if _, err := l.work.Store.Upload(ctx, project, id); err != nil { // nobody stops what other projects send
 		return err
 	}
-	release, err := h.uploads.acquire(ctx, id, func() {})
+	release, err := l.uploads.acquire(ctx, id, func() {})
 	if err != nil {
 		return err
 	}
 	defer release()
-	if err := h.o.Store.DeleteUpload(ctx, project, id); err != nil {
+	if err := l.work.Store.DeleteUpload(ctx, project, id); err != nil {
 		return err
 	}
-	h.contents.dropUpload(id) // of another home: its sweep removes the bytes
+	l.contents.dropUpload(id) // of another home: its sweep removes the bytes
 	return nil
 }
 
-// sweepUploads removes uploads that have expired, and the bytes of those that are over.
-func (h *Hub) sweepUploads(ctx context.Context) error {
-	expired, err := h.o.Store.ExpiredUploads(ctx, h.now(), filesBatch)
+// SweepUploads removes uploads that have expired, and the bytes of those that are over.
+func (l *Library) SweepUploads(ctx context.Context) error {
+	expired, err := l.work.Store.ExpiredUploads(ctx, l.work.Now(), filesBatch)
 	if err != nil {
 		return fmt.Errorf("look for expired uploads: %w", err)
 	}
 	for _, u := range expired {
-		if err := h.dropUpload(ctx, u.Project, u.ID); err != nil && problem.Of(err).Kind != problem.NotFound {
+		if err := l.dropUpload(ctx, u.Project, u.ID); err != nil && problem.Of(err).Kind != problem.NotFound {
 			return fmt.Errorf("remove an expired upload: %w", err)
 		}
 	}
-	there, err := h.contents.uploads()
+	there, err := l.contents.listUploads()
 	if err != nil {
 		return fmt.Errorf("look through the bytes of uploads: %w", err)
 	}
-	over, err := h.o.Store.OverUploads(ctx, there)
+	over, err := l.work.Store.OverUploads(ctx, there)
 	if err != nil {
 		return fmt.Errorf("look for uploads that are over: %w", err)
 	}
 	for _, id := range over {
-		h.contents.dropUpload(id)
+		l.contents.dropUpload(id)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package hub
+package work
 
 import (
 	"context"
@@ -15,20 +15,20 @@ const (
 	futile = 7
 )
 
-// persist repeats write until it succeeds, its subject does not exist, ctx ends, or a drain waits no longer. While the store does not answer, no new work
+// WriteUntilStored repeats write until it succeeds, its subject does not exist, ctx ends, or a drain waits no longer. While the store does not answer, no new work
 // begins. When the store answers and refuses the record, the fault is the record's alone: persist gives up after a few attempts, and other work goes on.
-func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error) error {
+func (c *Core) WriteUntilStored(ctx context.Context, write func(ctx context.Context) error) error {
 	backoff := backoff{first: 20 * time.Millisecond, most: 2 * time.Second}
 	owes := false
-	defer func() { h.setOwing(&owes, false) }()
+	defer func() { c.setOwing(&owes, false) }()
 	for refusals := 0; ; {
 		err := write(ctx)
 		away := problem.Is(err, problem.Unavailable)
 		if ownership.IsLost(err) {
 			return err
 		}
-		h.noteAnswer(err)
-		if err == nil || problem.Is(err, problem.NotFound) || ctx.Err() != nil || h.drainedLongEnough() {
+		c.noteAnswer(err)
+		if err == nil || problem.Is(err, problem.NotFound) || ctx.Err() != nil || c.DrainedLongEnough() {
 			return err
 		}
 		if !away {
@@ -38,9 +38,9 @@ func (h *Hub) persist(ctx context.Context, write func(ctx context.Context) error
 			return err
 		}
 		if away && !owes {
-			h.log.WarnContext(ctx, "the store does not take a record", "error", err)
+			c.Log.WarnContext(ctx, "the store does not take a record", "error", err)
 		}
-		h.setOwing(&owes, away)
+		c.setOwing(&owes, away)
 		select {
 		case <-time.After(backoff.next()):
 		case <-ctx.Done():
@@ -57,45 +57,60 @@ func (b *backoff) next() time.Duration {
 }
 
 // setOwing records whether a record could not be written because the store does not answer.
-func (h *Hub) setOwing(owes *bool, now bool) {
+func (c *Core) setOwing(owes *bool, now bool) {
 	if now == *owes {
 		return
 	}
 	*owes = now
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if now {
-		h.owing++
+		c.owing++
 	} else {
-		h.owing--
+		c.owing--
 	}
 }
 
 // noteAnswer records whether the store answered when a record was written, and if not, its error.
-func (h *Hub) noteAnswer(err error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (c *Core) noteAnswer(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case !problem.Is(err, problem.Unavailable):
-		h.away, h.lacks = time.Time{}, nil
+		c.away, c.lacks = time.Time{}, nil
 		return
-	case h.away.IsZero():
-		h.away = time.Now()
+	case c.away.IsZero():
+		c.away = time.Now()
 	}
-	h.lacks = problem.Of(err)
+	c.lacks = problem.Of(err)
 }
 
-// unstored returns the problem of a request for new work while the store does not answer. The caller holds mu.
-func (h *Hub) unstored() error {
-	if problem.Has(h.lacks, problem.DiskFull) {
+// UnstoredProblem returns the problem of a request for new work while the store does not answer, and otherwise nil.
+func (c *Core) UnstoredProblem() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.owing == 0 {
+		return nil
+	}
+	if problem.Has(c.lacks, problem.DiskFull) {
 		return problem.New(problem.DiskFull, "the disk of the server's database is full").WithHint("the operator has to make room; nothing that was recorded is lost")
 	}
 	return problem.New(problem.DatabaseUnavailable, "the database has not taken all records yet").WithHint("try again in a moment")
 }
 
-// drainedLongEnough says that the hub drains and has waited for its store long enough.
-func (h *Hub) drainedLongEnough() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.draining && !h.away.IsZero() && time.Since(h.away) >= awayPatience
+// BeginDrain notes that the hub drains since then.
+func (c *Core) BeginDrain(since time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.draining = true
+	if !c.away.IsZero() {
+		c.away = since
+	}
+}
+
+// DrainedLongEnough says that the hub drains and has waited for its store long enough.
+func (c *Core) DrainedLongEnough() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.draining && !c.away.IsZero() && time.Since(c.away) >= awayPatience
 }

@@ -1,4 +1,4 @@
-package hub
+package files
 
 import (
 	"context"
@@ -33,11 +33,11 @@ func (c *contents) uploadPath(id string) string { return filepath.Join(c.dir, un
 // are not there.
 func (c *contents) openUpload(id string, received int64) (f *os.File, whole bool, err error) {
 	if err := os.MkdirAll(c.dir, 0o700); err != nil {
-		return nil, false, c.unwritable(err)
+		return nil, false, c.unwritableError(err)
 	}
 	f, err = os.OpenFile(c.uploadPath(id), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, false, c.unwritable(err)
+		return nil, false, c.unwritableError(err)
 	}
 	at, whole, err := c.placeIn(f, received)
 	if err == nil && !whole {
@@ -53,7 +53,7 @@ func (c *contents) openUpload(id string, received int64) (f *os.File, whole bool
 		err = durable.SyncFolder(c.dir) // it may be new
 	}
 	if err != nil {
-		return nil, false, c.unwritable(errors.Join(err, f.Close()))
+		return nil, false, c.unwritableError(errors.Join(err, f.Close()))
 	}
 	return f, true, nil
 }
@@ -124,38 +124,38 @@ func (c *contents) appendUpload(f *os.File, source io.Reader) (n int64, err erro
 	return n, came
 }
 
-// linked gives the bytes of an upload a second name, under which they can be put in place: until the file's record is written, the upload has them, too.
-func (c *contents) linked(ctx context.Context, id string, size int64) (*received, error) {
+// linkUpload gives the bytes of an upload a second name, under which they can be put in place: until the file's record is written, the upload has them, too.
+func (c *contents) linkUpload(ctx context.Context, id string, size int64) (*received, error) {
 	f, err := os.Open(c.uploadPath(id))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, missing(id)
+		return nil, missingContent(id)
 	}
 	if err != nil {
-		return nil, c.unwritable(err)
+		return nil, c.unwritableError(err)
 	}
 	defer func() { _ = f.Close() }()
 	if c.sealer != nil {
-		return c.joined(ctx, f, id, size)
+		return c.joinUpload(ctx, f, id, size)
 	}
 	sum := sha256.New()
-	n, err := io.Copy(sum, &limited{ctx: ctx, r: f, left: size})
+	n, err := io.Copy(sum, NewBoundedReader(ctx, f, size))
 	if err != nil {
 		return nil, err
 	}
 	got := &received{path: filepath.Join(c.dir, c.mine+rand.Text()), hash: hex.EncodeToString(sum.Sum(nil)), size: n}
 	if n != size {
-		return nil, missing(id)
+		return nil, missingContent(id)
 	}
 	if os.Link(f.Name(), got.path) != nil { // a disk without links: a crash before the record is written costs the upload
 		if err := os.Rename(f.Name(), got.path); err != nil {
-			return nil, c.unwritable(err)
+			return nil, c.unwritableError(err)
 		}
 	}
 	return got, nil
 }
 
-// joined seals the bytes of an upload as one stream, which can be put in place.
-func (c *contents) joined(ctx context.Context, f *os.File, id string, size int64) (*received, error) {
+// joinUpload seals the bytes of an upload as one stream, which can be put in place.
+func (c *contents) joinUpload(ctx context.Context, f *os.File, id string, size int64) (*received, error) {
 	streams, _, err := c.streamsOf(f, size)
 	if err != nil {
 		return nil, err
@@ -164,10 +164,10 @@ func (c *contents) joined(ctx context.Context, f *os.File, id string, size int64
 	for i, s := range streams {
 		all[i] = s
 	}
-	got, err := c.receive(ctx, io.MultiReader(all...), size)
+	got, err := c.receiveContent(ctx, io.MultiReader(all...), size)
 	if err == nil && got.size != size {
 		got.drop()
-		err = missing(id)
+		err = missingContent(id)
 	}
 	return got, err
 }
@@ -176,8 +176,8 @@ func (c *contents) dropUpload(id string) {
 	_ = os.Remove(c.uploadPath(id)) // the sweep tries again
 }
 
-// uploads lists the uploads that have bytes here.
-func (c *contents) uploads() (ids []string, err error) {
+// listUploads lists the uploads that have bytes here.
+func (c *contents) listUploads() (ids []string, err error) {
 	entries, err := os.ReadDir(c.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -1,4 +1,4 @@
-package hub
+package record
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 
 	"cove/internal/llm/loop"
 	"cove/internal/python/kernel"
-	"cove/internal/server/auth"
 )
 
 // AnswerDay is how a project's turns with one model went on one day: figures without content, which stay when conversations are deleted.
@@ -38,8 +37,8 @@ type Work struct {
 	Run, Install                          time.Duration
 }
 
-// note counts what an event of the turn tells.
-func (w *Work) note(event TurnEvent) {
+// NoteEvent counts what an event of the turn tells.
+func (w *Work) NoteEvent(event TurnEvent) {
 	output, ok := event.(loop.Output)
 	if !ok {
 		return
@@ -122,25 +121,4 @@ func (d AnswerDay) quantile(part float64) float64 {
 type AnswerStore interface {
 	// Answers returns the days from first to last (2026-11-21) of a project, the latest first, each with its models by name; of all projects together where project is "".
 	Answers(ctx context.Context, project, first, last string) ([]AnswerDay, error)
-}
-
-// Answers returns how the project's turns went on the days from first to last (2026-11-21), by model. Without last it is today, without first 30 days up to last. Needs auth.UsageRead;
-// with all, which is of all projects, auth.ServerManage.
-func (h *Hub) Answers(ctx context.Context, who auth.Principal, all bool, first, last string) ([]AnswerDay, error) {
-	need, project := auth.UsageRead, who.Project
-	if all {
-		need, project = auth.ServerManage, ""
-	}
-	if err := who.Require(need); err != nil {
-		return nil, err
-	}
-	first, last, err := h.days(first, last)
-	if err != nil {
-		return nil, err
-	}
-	days, err := h.o.Store.Answers(ctx, project, first, last)
-	for n := range days {
-		days[n] = days[n].Timed()
-	}
-	return days, err
 }

@@ -1,4 +1,4 @@
-package hub
+package record
 
 import (
 	"context"
@@ -67,8 +67,8 @@ func DefaultLimits() Limits {
 	}
 }
 
-// check returns a problem for a limit that must be above 0 and is not, or is below 0.
-func (l Limits) check() error {
+// Check returns a problem for a limit that must be above 0 and is not, or is below 0.
+func (l Limits) Check() error {
 	for _, limit := range []struct {
 		name  string
 		holds bool
@@ -87,16 +87,16 @@ func (l Limits) check() error {
 	return nil
 }
 
-// tighter returns the smaller of a request's value and the limit; 0 is no value, or no limit.
-func tighter[T int | int64 | time.Duration](asked, limit T) T {
+// Tighter returns the smaller of a request's value and the limit; 0 is no value, or no limit.
+func Tighter[T int | int64 | time.Duration](asked, limit T) T {
 	if asked <= 0 || limit > 0 && limit < asked {
 		return limit
 	}
 	return asked
 }
 
-// timed bounds a context by a limit; 0 is no limit.
-func timed(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+// WithLimit bounds a context by a limit; 0 is no limit.
+func WithLimit(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	if limit == 0 {
 		return context.WithCancel(ctx)
 	}

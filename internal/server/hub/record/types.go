@@ -1,4 +1,4 @@
-package hub
+package record
 
 import (
 	"encoding/json"
