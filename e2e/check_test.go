@@ -254,6 +254,23 @@ func TestBenchmark(t *testing.T) {
 	if a := b.Timed[1].Against; a == nil || !a.Same || a.Ratio <= 0 || b.Timed[1].Program != "new.py" {
 		t.Errorf("compared: %+v", b.Timed)
 	}
+
+	// Each size comes to the program, as an argument and in its environment; what prints something else is said to differ.
+	c = newCommand(t, "check", "--bench", "--runs", "1", "--sizes", "7,11,13", "sized.py")
+	c.setenv("COVE_PACKAGES=standard")
+	c.file("sized.py", "import os, sys\nsys.exit(f'reached {sys.argv[1]} {os.environ[\"N\"]}' if sys.argv[1] != '7' else 0)\n")
+	if r = c.run(); r.code == 0 || !strings.Contains(r.stderr, "sized.py with size 11") || !strings.Contains(r.stderr, "reached 11 11") {
+		t.Errorf("a program that fails with its second size: exit code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+	c = newCommand(t, "check", "--json", "--bench", "--runs", "1", "--against", "two.py", "one.py")
+	c.setenv("COVE_PACKAGES=standard")
+	c.file("one.py", "print(1)\n")
+	c.file("two.py", "print(2)\n")
+	r = c.run()
+	b = advice.Benchmark{}
+	if err := json.Unmarshal([]byte(r.stdout), &b); err != nil || len(b.Timed) != 2 || b.Timed[1].Against == nil || b.Timed[1].Against.Same {
+		t.Errorf("programs that print something else: exit code %d, %v\n%s%s", r.code, err, r.stdout, r.stderr)
+	}
 }
 
 const shopAPI = `"""A shop."""

@@ -142,14 +142,17 @@ print(a, b, c)>>>`, Tools: adding()})
 	if err != nil || e.State != "ok" {
 		t.Errorf("%v %+v", err, e)
 	}
-	recorded := ""
+	recorded, printed := "", ""
 	for event, err := range c.Follow(t.Context(), execution, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if stream, ok := event.(kernel.Stream); ok {
+			printed += string(stream.Data)
+		}
 		recorded += fmt.Sprintf("%T%+v\n", event, event)
 	}
-	if strings.Count(recorded, "ToolCall{") != 4 || strings.Count(recorded, "CallsWait{") != 3 || strings.Count(recorded, "Stream{") < 2 || !strings.Contains(recorded, "Outcome:ok") {
+	if strings.Count(recorded, "ToolCall{") != 4 || strings.Count(recorded, "CallsWait{") != 3 || printed != "before\nfetch: it is too far\n3 13 23\n" || !strings.Contains(recorded, "Outcome:ok") {
 		t.Errorf("the record of the execution: %s", recorded)
 	}
 }

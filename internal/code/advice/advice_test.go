@@ -294,14 +294,16 @@ func TestGrowthIsToldFromTimes(t *testing.T) {
 func TestProgramsAreCompared(t *testing.T) {
 	t.Parallel()
 	other := source(t, "elsewhere/a.py", "y")
-	s := &scripted{answers: []string{parsed, parsed,
-		timed("a.py", 0, "1.0, 1.01, 1.02") + timed("a_other.py", 0, "0.3, 0.31, 0.32") + `{"kind":"compared","size":0,"same":true}` + "\n" + timed("an empty program", 0, "0.01, 0.01")}}
-	b, err := (&advice.Checker{Session: s}).Benchmark(t.Context(), source(t, "a.py", "x"), advice.Comparison{Against: &other})
-	if err != nil || len(b.Timed) != 2 {
-		t.Fatal(err, b)
-	}
-	if a := b.Timed[1].Against; a == nil || !a.Same || !a.Certain || math.Abs(a.Ratio-0.29/0.99) > 0.001 {
-		t.Errorf("%+v", a)
+	for said, same := range map[string]bool{"true": true, "false": false} {
+		s := &scripted{answers: []string{parsed, parsed,
+			timed("a.py", 0, "1.0, 1.01, 1.02") + timed("a_other.py", 0, "0.3, 0.31, 0.32") + `{"kind":"compared","size":0,"same":` + said + "}\n" + timed("an empty program", 0, "0.01, 0.01")}}
+		b, err := (&advice.Checker{Session: s}).Benchmark(t.Context(), source(t, "a.py", "x"), advice.Comparison{Against: &other})
+		if err != nil || len(b.Timed) != 2 {
+			t.Fatal(err, b)
+		}
+		if a := b.Timed[1].Against; a == nil || a.Same != same || !a.Certain || math.Abs(a.Ratio-0.29/0.99) > 0.001 {
+			t.Errorf("same output %s: %+v", said, a)
+		}
 	}
 }
 

@@ -13,8 +13,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"cove/internal/http/front"
 )
@@ -262,4 +265,35 @@ func TestSlowClientsThatDoNotRead(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Error("the handler still writes")
 	}
+}
+
+// TestLittleWaitsForClientsThatDoNotRead has a client follow and not read, with next to no room on its own side: little more is made for it than the kernel may hold unsent. Otherwise many such
+// clients of one stream would have the server do many times the work of one that reads.
+func TestLittleWaitsForClientsThatDoNotRead(t *testing.T) {
+	t.Parallel()
+	made := make(chan int, 1)
+	g := newRig(t, local(front.Options{Limits: limited(func(l *front.Limits) { l.Stall = 300 * time.Millisecond })}), map[string]http.HandlerFunc{
+		"GET /v1/much": func(w http.ResponseWriter, _ *http.Request) {
+			for total := 0; ; total += 8 << 10 {
+				if _, err := w.Write(make([]byte, 8<<10)); err != nil {
+					made <- total
+					return
+				}
+			}
+		},
+	})
+	address, stop := serve(t, g)
+	narrow := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
+		var failure error
+		return errors.Join(c.Control(func(fd uintptr) { failure = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUF, 4<<10) }), failure)
+	}}
+	c, err := narrow.DialContext(t.Context(), "tcp", address)
+	must(t, err)
+	defer func() { _ = c.Close() }()
+	_, err = io.WriteString(c, "GET /v1/much"+head+"\r\n")
+	must(t, err)
+	if n := <-made; n > 512<<10 {
+		t.Errorf("%d bytes were made for a client that reads nothing", n)
+	}
+	must(t, stop())
 }

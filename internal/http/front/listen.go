@@ -101,6 +101,7 @@ func boundUnsent(network, _ string, c syscall.RawConn) error {
 
 func listen(ctx context.Context, address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: boundUnsent}
+	config.SetMultipathTCP(false) // which Go listens with otherwise; connections of such a listener do not have what boundUnsent sets
 	path, local := strings.CutPrefix(address, "unix:")
 	if local {
 		return listenUnix(ctx, config, path)

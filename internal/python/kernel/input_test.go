@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,8 +70,9 @@ func emitted(t *testing.T, k *kernel.Kernel, req kernel.Request) (events []kerne
 
 // TestInputTime has the time of an execution stand still while somebody thinks, and go on then.
 func TestInputTime(t *testing.T) {
+	var asked atomic.Int64
 	think := func() (string, error) {
-		time.Sleep(time.Hour)
+		time.Sleep(time.Duration(asked.Add(1)) * time.Hour) // one thinks on when another has answered
 		return "Ada", nil
 	}
 	alone := kernel.Request{Timeout: time.Minute, Input: func(string, bool) (string, error) { return think() }}

@@ -86,6 +86,23 @@ func TestRefusalsThatPassBy(t *testing.T) {
 }
 
 // TestPlaces: a file is put below the workspace, whatever its name says.
+// TestProgramsOutputIsBounded has a program write more than an answer has room for, to both of its streams, and bytes that are no text.
+func TestProgramsOutputIsBounded(t *testing.T) {
+	t.Parallel()
+	var a answer
+	out := newText(10)
+	out.stdout("a\xff")
+	out.stderr("w")
+	if out.into(&a); a.Stdout != "a\ufffd" || a.Stderr != "w" || a.Message != nil {
+		t.Errorf("%q, %q, %v", a.Stdout, a.Stderr, a.Message)
+	}
+	out.stdout("much more than there is room for")
+	out.stderr("nor is there room for this")
+	if out.into(&a); a.Stdout != "a\ufffdmuch mo" || !strings.HasPrefix(a.Stderr, "w\n") || a.Message == nil || !strings.Contains(a.Stderr, "10 bytes") || strings.Contains(a.Stderr, "nor") {
+		t.Errorf("%q, %q, %v", a.Stdout, a.Stderr, a.Message)
+	}
+}
+
 func TestPlaces(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"a.csv": "a.csv", "/mnt/data/b/a.csv": "b/a.csv", "../../etc/passwd": "etc/passwd", "/x": "x", "": "id", "..": "id"} {

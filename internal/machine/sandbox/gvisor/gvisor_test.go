@@ -1,6 +1,7 @@
 package gvisor_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -46,7 +47,12 @@ func TestIsolation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{})
+	// A folder that everybody on the host may change, which is shown: it is not its mode that keeps code from it.
+	shown := filepath.Join(t.TempDir(), "shown")
+	if err := errors.Join(os.Mkdir(shown, 0o700), os.WriteFile(filepath.Join(shown, "text"), []byte("own"), 0o600), os.Chmod(shown, 0o777), os.Chmod(filepath.Join(shown, "text"), 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	_, l := sandboxtest.Start(t, newEngine(t), sandbox.Spec{Mounts: []sandbox.Mount{{Source: sandbox.HostFolder(shown), Target: "/opt/shown"}}})
 	connect := func(host string, port int) string {
 		return fmt.Sprintf("exec 2>&1; bash -c 'exec 3<>/dev/tcp/%s/%d' && echo connected", host, port)
 	}
@@ -67,7 +73,8 @@ func TestIsolation(t *testing.T) {
 		"guest's memory":      {script: "head -c1 /proc/1/mem", want: "denied"},
 		"guest's socket":      {script: "ls /opt/cove/host", want: "denied"},
 		"killing the guest":   {script: "kill -9 1 || echo refused", want: "refused"},
-		"system folders":      {script: "touch /usr/x /etc/x /x /opt/cove/x /run/x 2>&1 | grep -cE 'denied|Read-only'", want: "4"},
+		"system folders":      {script: "touch /usr/x /etc/x /opt/cove/x /run/x /bin/x /dev/x 2>&1 | grep -cE 'denied|Read-only'", want: "6"},
+		"host's folders":      {script: "cd /opt/shown && { cat text && touch new; rm -f text; sh -c 'echo other >text'; } 2>&1 | grep -c Read-only", want: "3"},
 		"hostname":            {script: "uname -n", want: "sandbox"},
 		"mounting":            {script: "mount -t tmpfs none /tmp || echo refused", want: "refused"},
 		"mount sources":       {script: "cat /proc/self/mountinfo", never: filepath.Dir(secret)},

@@ -31,7 +31,11 @@ func TestProcessorTime(t *testing.T) {
 		}
 		return after - before
 	}
+	began := time.Now()
 	waiting := used("sleep 1")
+	if passed := time.Since(began); waiting > passed/2 {
+		t.Errorf("waiting for %v used %v", passed, waiting)
+	}
 	for name, script := range map[string]string{
 		"in one process": `i=0; while [ $i -lt 500000 ]; do i=$((i+1)); done`,
 		"in processes":   `n=0; while [ $n -lt 25 ]; do n=$((n+1)); (i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done); done`,
