@@ -810,3 +810,16 @@ func TestToldInBounds(t *testing.T) {
 		t.Errorf("it was told as %+v", last)
 	}
 }
+
+// TestIsPublic has a machine with addresses of the public internet: they are as close to it as any other of its own.
+func TestIsPublic(t *testing.T) {
+	egress.HaveAddresses(t, netip.MustParseAddr("8.8.4.4"), netip.MustParseAddr("2606:4700::7"))
+	for address, public := range map[string]bool{
+		"8.8.8.8": true, "2606:4700::8": true, "8.8.4.4": false, "::ffff:8.8.4.4": false, "2606:4700::7": false, "2606:4700::7%eth0": false,
+		"10.0.0.1": false, "127.0.0.1": false, "169.254.169.254": false, "::1": false, "fd00::1": false, "64:ff9b::808:808": false,
+	} {
+		if got := egress.IsPublic(netip.MustParseAddr(address)); got != public {
+			t.Errorf("%s is public: %t", address, got)
+		}
+	}
+}
