@@ -2,50 +2,12 @@ package hub
 
 import (
 	"context"
-	"time"
+
+	"cove/internal/server/hub/live"
 )
 
-// SaveUnsaved is what Run does every second.
-func (h *Hub) SaveUnsaved(ctx context.Context) { h.saveDue(ctx, h.due()) }
-
-// HurrySaves has sessions saved again before it is their time.
-func (h *Hub) HurrySaves() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range h.seats {
-		s.saveFrom = time.Time{}
-	}
-}
-
-// InMemory is how many sessions are.
-func (h *Hub) InMemory() (n int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, s := range h.seats {
-		if s.live != nil {
-			n++
-		}
-	}
-	return n
-}
-
-// LookAgain has the hub look at the memory anew.
-func (h *Hub) LookAgain() { h.gauge.forget() }
-
-// PauseIdle is what Run does every five seconds.
-func (h *Hub) PauseIdle(ctx context.Context) {
-	h.chargeAll(ctx)
-	h.pauseIdle(ctx)
-}
-
-// RecoverAbandoned is what Run does every five seconds.
-func (h *Hub) RecoverAbandoned(ctx context.Context) error { return h.recoverAbandoned(ctx) }
-
-// Sweep is what Run does every minute.
-func (h *Hub) Sweep(ctx context.Context) { h.sweep(ctx) }
-
 // Masked yields the output of a process with masks.
-var Masked = masked
+var Masked = live.Masked
 
 // AskDue is what Run does at its start and every five seconds.
 func (h *Hub) AskDue(ctx context.Context) { h.askDue(ctx) }
