@@ -43,6 +43,7 @@ var layers = [][]string{
 	{"hub/changes", "hub/work"},
 	{"hub/meter"},
 	{"hub/files"},
+	{"hub/live"},
 	{"hub", "eval"},
 	{"ports", "builder", "compat/daytona/toolbox"},
 	{"store", "api", "compat/*", "webpage", "hub/hubtest"},

@@ -297,7 +297,7 @@ func (s *sayer) given(i int, at place, deep int) []string {
 	s.expand[at.in]++
 	defer func() { s.expand[at.in]-- }()
 	var out []string
-	for _, c := range s.calls[at.file.pkg+"."+at.in.Name.Name] {
+	for _, c := range s.calls[callersOf(at.file.pkg)+"."+at.in.Name.Name] {
 		call := c.node.(*ast.CallExpr)
 		if i >= len(call.Args) {
 			continue

@@ -90,7 +90,7 @@ func (s *sayer) index(f file) {
 	for _, d := range f.ast.Decls {
 		switch d := d.(type) {
 		case *ast.FuncDecl:
-			key := f.pkg + "." + d.Name.Name
+			key := callersOf(f.pkg) + "." + d.Name.Name
 			s.funcs[key] = append(s.funcs[key], place{d, d, f})
 		case *ast.GenDecl:
 			for _, spec := range d.Specs {
@@ -126,23 +126,31 @@ func within(f file, visit func(n ast.Node, in *ast.FuncDecl)) {
 	}
 }
 
+// callersOf returns the package under whose name the functions of a package are called: the hub embeds what the packages below it have.
+func callersOf(pkg string) string {
+	if strings.HasPrefix(pkg, "hub/") {
+		return "hub"
+	}
+	return pkg
+}
+
 // callee is the package and the name of the function that is called; a method counts as one of the package that calls it.
 func (s *sayer) callee(call *ast.CallExpr, f file) string {
 	switch fn := call.Fun.(type) {
 	case *ast.Ident:
-		return f.pkg + "." + fn.Name
+		return callersOf(f.pkg) + "." + fn.Name
 	case *ast.SelectorExpr:
 		if x, ok := fn.X.(*ast.Ident); ok {
 			for full := range imports(f) {
 				if own, ours := inRoom(full), inRoom(full) != ""; path.Base(full) == x.Name {
 					if ours {
-						return own + "." + fn.Sel.Name
+						return callersOf(own) + "." + fn.Sel.Name
 					}
 					return x.Name + "." + fn.Sel.Name + "()" // of no package of ours
 				}
 			}
 		}
-		return f.pkg + "." + fn.Sel.Name
+		return callersOf(f.pkg) + "." + fn.Sel.Name
 	}
 	return ""
 }

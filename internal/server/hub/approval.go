@@ -9,17 +9,11 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/llm/loop"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/live"
 )
 
-const (
-	// How many turns may wait for their users' word: each keeps its conversation in memory meanwhile.
-	mostWaiting        = 1000
-	mostProjectWaiting = 100
-
-	longestNote = 4 << 10 // bytes
-
-	waitingPatience = 5 * time.Second // for the store, which tells other servers that a turn waits
-)
+// waitingPatience is how long the store may take to record that a turn waits, which is how other servers know.
+const waitingPatience = 5 * time.Second
 
 // Word is what a user says about code that waits.
 type Word struct {
@@ -141,7 +135,7 @@ func (w Word) check(mostCode int) error {
 		return problem.New(problem.TurnInvalid, "the code that is to run instead is empty").WithHint("refuse the code, or leave out code")
 	case len(w.Code) > mostCode:
 		return problem.New(problem.CodeTooLarge, fmt.Sprintf("the code has more than %d MiB", mostCode>>20)).WithHint("put data into a file and have the code read that")
-	case len(w.Note) > longestNote:
+	case len(w.Note) > live.LongestNote:
 		return problem.New(problem.TurnInvalid, "the note has more than 4 KiB")
 	}
 	return nil
@@ -149,7 +143,7 @@ func (w Word) check(mostCode int) error {
 
 // wait notes that code waits, before a client can hear of it.
 func (h *Hub) wait(ctx context.Context, l *liveTurn, e loop.Approval) error {
-	if len(h.turns.waiting("")) >= mostWaiting || len(h.turns.waiting(l.project)) >= mostProjectWaiting {
+	if len(h.turns.waiting("")) >= live.MostWaiting || len(h.turns.waiting(l.project)) >= live.MostProjectWaiting {
 		return problem.New(problem.TooManyWaiting, "too many turns wait for approval").WithHint("decide about some of them, or cancel them")
 	}
 	p := &pending{Waiting: Waiting{Step: e.Step, Code: e.Code, Why: e.Why, Since: h.work.Now()}, decided: make(chan loop.Decision, 1)}
@@ -175,11 +169,8 @@ func (h *Hub) awaitWord(ctx context.Context, p *plan, l *liveTurn, steps *steppe
 	}
 	defer h.turns.ask(l, nil)
 	<-steps.marked
-	h.endLease(steps.lease)
-	h.mu.Lock()
-	draining := h.draining
-	h.mu.Unlock()
-	if draining {
+	h.EndLease(steps.lease)
+	if h.IsDraining() {
 		l.stop(stoppedWaiting())
 	}
 	late := time.NewTimer(h.o.Limits.Approval)
@@ -194,10 +185,10 @@ func (h *Hub) awaitWord(ctx context.Context, p *plan, l *liveTurn, steps *steppe
 	case <-ctx.Done():
 		return d, context.Cause(ctx)
 	}
-	s, err := h.acquire(p.work, p.turn.Project, p.turn.Session)
+	s, err := h.AcquireSession(p.work, p.turn.Project, p.turn.Session)
 	if err != nil {
 		return d, err
 	}
-	steps.lease.seat, steps.Live = s, s.live
+	steps.lease.Seat, steps.Live = s, s.Live
 	return d, nil
 }

@@ -16,6 +16,7 @@ import (
 	"cove/internal/http/bodybudget"
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/live"
 	"cove/internal/server/hub/record"
 )
 
@@ -112,7 +113,7 @@ func (h *Hub) Check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 }
 
 func (h *Hub) check(ctx context.Context, who auth.Principal, n NewCheck) (Checked, error) {
-	work, end, err := h.begin(ctx)
+	work, end, err := h.BeginWork(ctx)
 	if err != nil {
 		return Checked{}, err
 	}
@@ -135,7 +136,7 @@ func (h *Hub) check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 	defer func() { // who asks in a row for checks does not meet quotas that the last one still takes up
 		select {
 		case <-session.close():
-		case <-time.After(removePatience):
+		case <-time.After(live.RemovePatience):
 		case <-work.Done():
 		}
 	}()
@@ -257,7 +258,7 @@ func (s *checkSession) close() (gone <-chan struct{}) {
 	done := make(chan struct{})
 	s.h.work.RunInBackground(func(ctx context.Context) {
 		defer close(done)
-		err := s.h.work.WriteUntilStored(ctx, func(ctx context.Context) error { return s.h.deleteSession(ctx, s.who.Project, s.id) })
+		err := s.h.work.WriteUntilStored(ctx, func(ctx context.Context) error { return s.h.DeleteSessionRow(ctx, s.who.Project, s.id) })
 		if err != nil && !problem.Is(err, problem.NotFound) {
 			s.h.work.Log.WarnContext(ctx, "the session of a check was not deleted; it goes at the end of its life", "session", s.id, "error", err)
 		}
@@ -271,11 +272,11 @@ func (s *checkSession) Execute(ctx context.Context, req kernel.Request) iter.Seq
 		deaf := false
 		err := s.h.MayRun(ctx, s.who.Project, s.who.Key)
 		if err == nil {
-			err = s.h.use(ctx, s.who, s.id, func(ctx context.Context, _ Live) error {
+			err = s.h.UseSession(ctx, s.who, s.id, func(ctx context.Context, _ Live) error {
 				e := Execution{Project: s.who.Project, User: s.who.User, Key: s.who.Key, Session: s.id, Code: "# " + s.what}
-				_, err := s.h.run(ctx, e, req, func(_ context.Context, event Event) error {
+				_, err := s.h.RunAndRecord(ctx, e, req, func(_ context.Context, event Event) error {
 					if deaf = deaf || !yield(event, nil); deaf {
-						return errUnheard
+						return live.ErrUnheard
 					}
 					return nil
 				})
@@ -291,7 +292,7 @@ func (s *checkSession) Execute(ctx context.Context, req kernel.Request) iter.Seq
 // ReadFile implements advice.Session.
 func (s *checkSession) ReadFile(ctx context.Context, name string, limit int64) ([]byte, error) {
 	var content bytes.Buffer
-	err := s.h.use(ctx, s.who, s.id, func(ctx context.Context, l Live) error {
+	err := s.h.UseSession(ctx, s.who, s.id, func(ctx context.Context, l Live) error {
 		_, err := l.Read(ctx, name, 0, limit, &content)
 		return err
 	})

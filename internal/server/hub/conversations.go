@@ -32,7 +32,7 @@ func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewC
 		err = c.Check()
 	}
 	if err == nil && n.Session != "" {
-		_, err = h.row(ctx, who, n.Session)
+		_, err = h.FindSession(ctx, who, n.Session)
 	}
 	if err == nil {
 		err = h.work.Store.AddConversation(ctx, c)

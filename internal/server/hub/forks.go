@@ -80,7 +80,7 @@ func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id strin
 	}
 	if err != nil {
 		if fork.Session != "" {
-			h.work.RunInBackground(func(ctx context.Context) { h.unmake(ctx, Session{ID: fork.Session, Project: who.Project}) })
+			h.work.RunInBackground(func(ctx context.Context) { h.RemoveUnmade(ctx, Session{ID: fork.Session, Project: who.Project}) })
 		}
 		return Conversation{}, err
 	}
@@ -163,7 +163,7 @@ func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Tu
 	if session == "" {
 		return Session{}, nil
 	}
-	row, err := h.row(ctx, who, session)
+	row, err := h.FindSession(ctx, who, session)
 	switch {
 	case problem.Is(err, problem.NotFound), err == nil && row.State == SessionDeleted:
 		if undone == nil {

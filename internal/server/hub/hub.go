@@ -9,35 +9,22 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
-	"iter"
 	"log/slog"
-	"sync"
-	"sync/atomic"
-	"syscall"
 	"time"
 
 	"cove/internal/core/memory"
 	"cove/internal/core/seal"
 	"cove/internal/core/telemetry"
-	"cove/internal/http/bodybudget"
 	"cove/internal/llm/loop"
 	"cove/internal/llm/model"
-	"cove/internal/llm/tool"
-	"cove/internal/machine/guestlink"
-	"cove/internal/machine/process"
-	"cove/internal/machine/workspace"
-	"cove/internal/python/deps/require"
-	"cove/internal/python/installation"
-	"cove/internal/python/kernel"
 	"cove/internal/server/audit"
 	"cove/internal/server/auth"
 	"cove/internal/server/hub/changes"
 	"cove/internal/server/hub/files"
+	"cove/internal/server/hub/live"
 	"cove/internal/server/hub/meter"
 	"cove/internal/server/hub/work"
 	"cove/internal/server/ownership"
-	"cove/internal/server/stream"
 	"cove/internal/sessions/ondisk"
 )
 
@@ -112,127 +99,21 @@ type ModelInfo struct {
 	About    model.About
 }
 
-// Live is a session in memory: *session.Live inside ondisk.Live.
-type Live interface {
-	ondisk.Live
-	Kernels
-	Tree
-	Installer
-	Inspector
-	Programs
-	PortDialer
-	Networked
-	FileSystem
-}
-
-// Networked is a session whose programs can be given a way to other machines. Problems: network_absent.
-type Networked interface {
-	SetNetwork(ctx context.Context, n guestlink.Network) error
-}
-
-// Kernels are the interpreters of one session. The first is "main", is always there, and is what kernel.Request.Kernel "" means.
-type Kernels interface {
-	StartKernel(ctx context.Context, name string) error   // problems: kernel_name, kernel_exists, too_many_kernels
-	RestartKernel(ctx context.Context, name string) error // a new interpreter in its place; running code is interrupted
-	StopKernel(ctx context.Context, name string) error    // not "main"
-	Reboot(ctx context.Context) error                     // all that runs ends, and files stay; it waits for code that runs
-	KernelNames() []string
-}
-
-// Inspector looks at the variables of a session's kernels. It waits until the kernel is idle. Problems: kernel_not_found, variable_unknown, not_a_table.
-type Inspector interface {
-	Variables(ctx context.Context, kernel string) (kernel.Variables, error)
-	Table(ctx context.Context, kernel string, q kernel.TableQuery) (kernel.Table, error)
-	Profile(ctx context.Context, kernel, table string, column int) (kernel.Profile, error)
-	// Describe says what the name at cursor (in characters) of code stands for: its signature and what is written of it; "" where that is nothing known.
-	Describe(ctx context.Context, kernel, code string, cursor int) (string, error)
-	// Preview looks at a file of the workspace; it does not wait for a kernel. Problems: not_shown.
-	Preview(ctx context.Context, look workspace.Look) (workspace.Preview, error)
-	// Tell says what a model is told of files of the workspace, in the order of the paths; it does not wait for a kernel.
-	Tell(ctx context.Context, paths []string) ([]workspace.Told, error)
-}
-
-// Programs are the processes that one session has beside its kernels. Package session documents the methods.
-type Programs interface {
-	StartProcess(ctx context.Context, id string, start process.Start) (process.Info, error)
-	Processes(ctx context.Context) ([]process.Info, error)
-	WriteProcess(ctx context.Context, id string, r io.Reader, end bool) (n int64, err error)
-	ResizeProcess(ctx context.Context, id string, size process.Size) error
-	SignalProcess(ctx context.Context, id string, signal syscall.Signal, all bool) error
-	FollowProcess(ctx context.Context, id string, from int64) iter.Seq2[process.Event, error]
-}
-
-// PortDialer reaches the TCP ports at which programs of one session listen. Package session documents the methods.
-type PortDialer interface {
-	Ports(ctx context.Context) ([]process.Port, error)
-	DialPort(ctx context.Context, port int) (guestlink.Stream, error)
-}
-
-// Tree is a session's workspace as a file tree. Paths are relative and slash-separated; "" is the workspace itself. Symlinks are never
-// followed. Errors are problems: file_not_found, file_denied, workspace_full, invalid_path, file_exists, not_empty.
-type Tree interface {
-	TreeReader
-	ondisk.Changes
-}
-
-// TreeReader is the part of a Tree that changes nothing. The other part is the named session's, which keeps changes in its journal.
-type TreeReader interface {
-	List(ctx context.Context, dir string) (entries []workspace.Entry, more bool, err error) // one level, by name
-	Stat(ctx context.Context, path string) (workspace.Entry, error)
-	Read(ctx context.Context, path string, offset, limit int64, w io.Writer) (size int64, err error) // limit 0: to the end
-	// Archive writes a folder as "tar.gz" or "zip".
-	Archive(ctx context.Context, dir, format string, w io.Writer) error
-}
-
-// Installer makes packages importable in a session's kernels.
-type Installer interface {
-	Install(ctx context.Context, requirements []require.Requirement, told func(installation.Progress)) (installation.Provision, error)
-}
-
-// Hub is safe for concurrent use.
+// Hub puts the packages below it together, and has the turns. It is safe for concurrent use: what it has besides turns is in these packages, each with locks of its
+// own. A method of a package that the Hub embeds is the Hub's, too.
 //
-// What it holds in memory, and under which lock:
-//
-//   - mu guards the maps and everything in a seat, a liveExecution and a line. It is held for moments: code that holds it neither waits nor calls a Live, the store or an emit function. Code that has to wait copies a channel and releases mu.
-//   - A seat is a session in memory. seat.moving is not nil while one goroutine loads or evicts the session: only that goroutine uses the session then, and all others wait until the channel is closed. seat.users counts who has acquired the session; it is evicted at 0 only.
-//   - A liveExecution waits or runs. It waits in its kernel's line, then for one of the server's slots; it keeps both until its end is stored, so that nothing new begins while the store does not answer.
-//   - slots.mu and the locks of packages work, meter and files are leaves: no lock of this package is taken under them. Nothing of package stream is called while mu is held.
-//
-// Goroutines are begun with work.Core.RunInBackground and by streams alone, both of which Drain waits for. Three contexts bound them: a request's, which ends no work; working, which ends
-// when a drain stops waiting and interrupts what runs; and ended, which ends when the hub does.
+// Which locks may be taken under which: those of turns (turnTable.mu, oneEach.mu) and of package live under none of these packages; those of packages files, meter,
+// changes and work under all of them. No lock is held while a session, the store or an emit function is called.
 type Hub struct {
 	*changes.Feed
 	*files.Library
 	*meter.Meter
+	*live.Manager
 
-	o       Options
-	work    *work.Core
-	streams *stream.Streams // the events of executions and turns
-	slots   *slots
-	sockets *sockets
-	echoes  echoes
-	gauge   *gauge
-	fetches *fetches
-	turns   turnTable
-	calls   waitTable[tool.Word] // that wait for approval
-	inputs  waitTable[string]    // requests of code that wait for a line
-	asking  oneEach              // by conversation, of what is asked out of queues
-
-	working   context.Context
-	interrupt context.CancelCauseFunc
-	end       context.CancelCauseFunc
-	lost      atomic.Int64 // executions, turns and sessions that Recover found lost
-
-	mu         sync.Mutex
-	draining   bool
-	saveBy     time.Time     // until when a drain saves sessions; zero: as long as that takes
-	busy       int           // work that has begun and not ended
-	freed      chan struct{} // closed and made anew when room may have become free
-	seats      map[string]*seat
-	executions map[string]*liveExecution
-	detached   map[string]*detached // by execution
-	flying     map[string]int       // executions whose code has not ended, by project and by key
-	capacity   int                  // sessions in memory
+	o      Options
+	work   *work.Core
+	turns  turnTable
+	asking oneEach // by conversation, of what is asked out of queues
 }
 
 // New returns a hub; nothing is touched until Recover. Limits that are not valid are a problem with code config_invalid.
@@ -251,31 +132,22 @@ func New(o Options) (*Hub, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	h := &Hub{
-		o: o, slots: newSlots(o.Limits.Executions), freed: make(chan struct{}), capacity: capacity(o.Limits.Sessions, o.SessionMemory),
-		seats: map[string]*seat{}, executions: map[string]*liveExecution{}, detached: map[string]*detached{}, flying: map[string]int{},
-	}
-	h.working, h.interrupt = context.WithCancelCause(context.Background())
 	ended, end := context.WithCancelCause(telemetry.With(context.Background(), o.Telemetry))
 	owner := ""
 	if o.Owner != nil {
 		owner = o.Owner.ID
 	}
-	h.end = end
+	h := &Hub{}
 	h.Feed, o.Store = changes.New(ended, o.Store, owner)
+	h.o = o
 	h.work = work.New(ended, work.Options{Store: o.Store, Owner: o.Owner, Audit: o.Audit, Private: o.Private, Log: o.Log, Now: o.Now})
-	h.streams = stream.New(ended, o.Store, stream.Options{
-		Limit: o.Limits.Stream, Now: h.work.Now, Log: o.Log, Last: isEnd, Fenced: h.work.LostOwnerError, Observe: observe, Hold: bodybudget.Recall,
-	})
-	h.calls = waitTable[tool.Word]{h: h, all: map[string]*waits[tool.Word]{}}
-	h.inputs = waitTable[string]{h: h, all: map[string]*waits[string]{}}
 	h.Meter = meter.New(h.work, meter.Options{Limits: o.Limits, Code: o.Code, Redaction: o.Redaction, Quotas: o.Quotas})
 	h.Library = files.New(h.work, h.Meter, files.Options{
 		Contents: o.Contents, Sealer: o.Sealer, Volumes: o.Volumes, NoVolumes: o.NoVolumes, MostFile: o.Limits.File, MostVolume: o.Limits.Volume,
 	})
-	h.sockets = newSockets()
-	h.gauge = &gauge{look: o.Room}
-	h.fetches = newFetches(o.Limits.Fetches)
-	h.show(o.Telemetry)
+	h.Manager = live.New(h.work, h.Meter, h.Library, turnHooks{h}, end, live.Options{
+		Owner: o.Owner, Command: o.Command, Sessions: o.Sessions, Prepare: o.Prepare, Base: o.Base, Unsaved: o.Unsaved, ToolServers: o.ToolServers, Limits: o.Limits,
+		Network: o.Network, System: o.System, Images: o.Images, Telemetry: o.Telemetry, SessionMemory: o.SessionMemory, Room: o.Room, Shed: o.Shed, Unstartable: o.Unstartable,
+	})
 	return h, nil
 }

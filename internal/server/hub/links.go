@@ -8,7 +8,6 @@ import (
 	"cove/internal/core/ident"
 	"cove/internal/core/problem"
 	"cove/internal/machine/filesystem"
-	"cove/internal/machine/guestlink"
 	"cove/internal/server/auth"
 )
 
@@ -136,19 +135,4 @@ func standsFor(l SessionLink, role auth.Role, err error) (SessionLink, auth.Prin
 
 func linkGone() error {
 	return problem.New(problem.LinkNotFound, "there is nothing behind this link: it is not right, was withdrawn, or has expired").WithHint("ask who sent it for another one")
-}
-
-// UseLink is UsePort for who comes by a link. A session that is paused is loaded only where the link says so. Problems: session_asleep.
-func (h *Hub) UseLink(ctx context.Context, l SessionLink, who auth.Principal, use func(ctx context.Context, s guestlink.Stream) error) error {
-	if !l.Wakes && !h.inMemory(l.Session) {
-		return problem.New(problem.SessionAsleep, "the session is paused, and this link does not wake it").WithHint("use the session, or make a link that wakes it")
-	}
-	return h.UsePort(ctx, who, l.Session, l.Port, use)
-}
-
-func (h *Hub) inMemory(session string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.seats[session]
-	return s != nil && s.live != nil
 }

@@ -1,9 +1,48 @@
 package hub
 
 import (
+	"context"
+
+	"cove/internal/core/problem"
 	"cove/internal/server/hub/changes"
 	"cove/internal/server/hub/files"
+	"cove/internal/server/hub/live"
 	"cove/internal/server/hub/record"
+	"cove/internal/sessions/ondisk"
+)
+
+// What package live is asked with and gives, and what it needs of a session in memory.
+type (
+	Attachment      = live.Attachment
+	NewExecution    = live.NewExecution
+	FileSystem      = live.FileSystem
+	FilesUse        = live.FilesUse
+	Follower[E any] = live.Follower[E]
+	Numbered[E any] = live.Numbered[E]
+	Live            = live.Live
+	Networked       = live.Networked
+	Kernels         = live.Kernels
+	Inspector       = live.Inspector
+	Programs        = live.Programs
+	PortDialer      = live.PortDialer
+	Tree            = live.Tree
+	TreeReader      = live.TreeReader
+	Installer       = live.Installer
+	Images          = live.Images
+	InputReply      = live.InputReply
+	Parker          = live.Parker
+	Point           = live.Point
+	NewSession      = live.NewSession
+	SessionChange   = live.SessionChange
+	ToolServers     = live.ToolServers
+	Used            = live.Used
+)
+
+// Bounds of package live.
+const (
+	MostConnections = live.MostConnections
+	SessionMemory   = live.SessionMemory
+	MostUses        = live.MostUses
 )
 
 // What package files is asked with.
@@ -153,3 +192,14 @@ const (
 
 // DefaultLimits are the limits of a server on this machine without settings.
 func DefaultLimits() Limits { return record.DefaultLimits() }
+
+// CallOfCode takes the id of a call that code made apart.
+func CallOfCode(id string) (execution string, number int, ok bool) { return live.CallOfCode(id) }
+
+// LiveOf returns a session on the disk that is leased as a session in memory.
+func LiveOf(s *ondisk.LeasedSession) (Live, error) { return live.LiveOf(s) }
+
+// Patiently calls do again while it fails because something is full for the moment.
+func Patiently(ctx context.Context, do func() error, full ...problem.Code) error {
+	return live.Patiently(ctx, do, full...)
+}

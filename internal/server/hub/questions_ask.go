@@ -31,7 +31,7 @@ func (h *Hub) askEvery(ctx context.Context) {
 		return
 	}
 	h.askDue(ctx)
-	h.every(ctx, ownership.Round, func() { h.askDue(ctx) })
+	h.CallEvery(ctx, ownership.Round, func() { h.askDue(ctx) })
 }
 
 func (h *Hub) askDue(ctx context.Context) {

@@ -13,11 +13,12 @@ import (
 	"cove/internal/llm/tool"
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/live"
 )
 
 // resumption is code of an earlier turn that goes on in this one.
 type resumption struct {
-	*detached
+	*live.Detached
 	suspended *loop.Suspended
 	results   map[int]tool.Result
 }
@@ -51,14 +52,12 @@ func (h *Hub) planResumption(ctx context.Context, who auth.Principal, n *NewTurn
 		return nil, nil
 	}
 	n.Input = input
-	h.mu.Lock()
-	r.detached = h.detached[id]
-	h.mu.Unlock()
-	if r.detached == nil || r.e.Project != who.Project {
+	r.Detached = h.DetachedExecution(id)
+	if r.Detached == nil || r.Execution.Project != who.Project {
 		return nil, h.callsGone(ctx, who.Project, id)
 	}
 	var ok bool
-	if r.suspended, ok = r.claim(); !ok {
+	if r.suspended, ok = r.ClaimResults(); !ok {
 		return nil, h.callsGone(ctx, who.Project, id)
 	}
 	for number := range r.results {
@@ -67,7 +66,7 @@ func (h *Hub) planResumption(ctx context.Context, who auth.Principal, n *NewTurn
 			return nil, unknownCall(fmt.Sprintf("number %d of the code that waits", number))
 		}
 	}
-	if n.Session = cmp.Or(n.Session, r.e.Session); n.Session != r.e.Session {
+	if n.Session = cmp.Or(n.Session, r.Execution.Session); n.Session != r.Execution.Session {
 		r.unclaim()
 		return nil, problem.New(problem.TurnInvalid, "the code that waits for these results runs in another session").WithHint("leave the session out")
 	}
@@ -76,11 +75,11 @@ func (h *Hub) planResumption(ctx context.Context, who auth.Principal, n *NewTurn
 
 // checkResults refuses results of calls that nobody made, in a conversation whose code waits for results: it would wait in vain.
 func (h *Hub) checkResults(c Conversation, history, input []model.Message) error {
-	waits := func(d *detached) bool {
-		_, waits := d.waits()
-		return waits && d.conversation == c.ID
+	waits := func(d *live.Detached) bool {
+		_, waits := d.WaitsForResults()
+		return waits && d.Conversation == c.ID
 	}
-	if len(h.detachedWhere(waits)) == 0 {
+	if len(h.DetachedWhere(waits)) == 0 {
 		return nil
 	}
 	made := map[string]bool{}
@@ -108,15 +107,13 @@ func unknownCall(which string) error {
 
 // unclaim has the code wait for another turn.
 func (r *resumption) unclaim() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.watch(r.suspended)
+	r.WaitAgain(r.suspended)
 }
 
 // lapse ends the code of a turn that failed before it went on.
 func (r *resumption) lapse(why error) {
 	if why != nil {
-		r.stop(why)
+		r.StopExecution(why)
 	}
 }
 
@@ -178,15 +175,10 @@ func (h *Hub) callsGone(ctx context.Context, project, execution string) *problem
 
 // bring hands the results of the calls that were told of to the code. Those without a result fail: code that would wait for ever does nobody any good.
 func (r *resumption) bring(calls []kernel.WaitingCall) {
-	r.mu.Lock()
-	r.waiter = ""
-	r.mu.Unlock()
+	r.EndWaiting()
 	for _, c := range calls {
 		_, number, _ := CallOfCode(c.ID)
-		r.mu.Lock()
-		answer := r.answers[number]
-		delete(r.answers, number)
-		r.mu.Unlock()
+		answer := r.TakeAnswer(number)
 		result, ok := r.results[number]
 		if !ok {
 			result = tool.Failed("the client brought no result for this call")

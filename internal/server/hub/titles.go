@@ -35,7 +35,7 @@ func (h *Hub) nameConversation(p *plan, t Turn) {
 	h.work.RunInBackground(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, titleTime)
 		defer cancel()
-		defer context.AfterFunc(h.working, cancel)()
+		defer context.AfterFunc(h.Uninterrupted(), cancel)()
 		text, usage, err := writtenTitle(ctx, p.model, t)
 		h.AddUsage(ctx, p.who, Usage{InputTokens: usage.InputTokens, OutputTokens: usage.OutputTokens})
 		title := CleanTitle(text)

@@ -15,6 +15,7 @@ import (
 	"cove/internal/llm/loop"
 	"cove/internal/llm/model"
 	"cove/internal/python/kernel"
+	"cove/internal/server/hub/live"
 	"cove/internal/server/transcript"
 )
 
@@ -37,7 +38,7 @@ func (h *Hub) planTries(ctx context.Context, p *plan, n NewTurn) error {
 		}
 	}
 	if code := n.Tries.Check; code != "" {
-		err := h.screen(ctx, &Execution{Project: p.who.Project, Key: p.who.Key, Code: code}, false)
+		err := h.ScreenCode(ctx, &Execution{Project: p.who.Project, Key: p.who.Key, Code: code}, false)
 		if problem.Has(err, problem.CodeUnapproved) {
 			err = problem.New(problem.CodeRefused, "the rules for code do not let the check run unseen: "+problem.Of(err).Message).WithHint("ask without a check, or with another one")
 		}
@@ -175,17 +176,17 @@ func (h *Hub) beginTry(ctx context.Context, p *plan, t *try, ended chan<- *try) 
 		}
 		q.model, q.spec.Context = m, h.about(m.Name()).Context
 	}
-	row, err := h.forkSession(ctx, who, p.turn.Session, NewSession{Life: h.forkLife()})
+	row, err := h.ForkSessionRow(ctx, who, p.turn.Session, NewSession{Life: h.forkLife()})
 	if err != nil {
 		return err
 	}
 	q.turn = p.turn
 	q.turn.ID, q.turn.Session, q.turn.Model, q.turn.Created, q.turn.Files, q.turn.Foreign, q.turn.Taken = ident.New(ident.Turn), row.ID, q.model.Name(), h.work.Now(), nil, nil, Taken{}
 	q.turn.Tries = &TurnTries{Of: p.turn.ID, Place: t.place}
-	t.turn, q.events = q.turn, h.streams.Open(q.turn.ID)
+	t.turn, q.events = q.turn, h.Streams.Open(q.turn.ID)
 	if err := h.work.Store.AddTurn(ctx, q.turn); err != nil {
 		q.events.Close()
-		return errors.Join(err, h.deleteSession(ctx, p.turn.Project, row.ID))
+		return errors.Join(err, h.DeleteSessionRow(ctx, p.turn.Project, row.ID))
 	}
 	t.live = h.beginTurn(q)
 	h.work.RunInBackground(func(context.Context) {
@@ -218,7 +219,7 @@ func (h *Hub) assess(ctx context.Context, p *plan, t *try) {
 		}
 		about.Passed = &passed
 	}
-	err := h.pause(ctx, t.turn.Project, t.turn.Session, func() error { return nil })
+	err := h.PauseWhenUnused(ctx, t.turn.Project, t.turn.Session, func() error { return nil })
 	if err == nil {
 		about.Saved = true
 		err = h.work.Store.SetTries(ctx, t.turn.Project, t.turn.ID, about)
@@ -321,7 +322,7 @@ func (h *Hub) untakeState(ctx context.Context, p *plan) error {
 	if err != nil {
 		return err
 	}
-	err = h.pause(ctx, row.Project, row.ID, func() error { return h.returnPaused(ctx, row, p.turn.ID) })
+	err = h.PauseWhenUnused(ctx, row.Project, row.ID, func() error { return h.ReturnPaused(ctx, row, p.turn.ID) })
 	if problem.Has(err, problem.PointUnknown) {
 		return nil // it was not
 	}
@@ -334,21 +335,21 @@ func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.T
 	if err != nil {
 		return err
 	}
-	return h.pause(ctx, t.Project, t.Session, func() error {
-		return h.pause(ctx, t.Project, session, func() error {
+	return h.PauseWhenUnused(ctx, t.Project, t.Session, func() error {
+		return h.PauseWhenUnused(ctx, t.Project, session, func() error {
 			info, err := h.o.Sessions.Take(ctx, t.Session, session, h.o.Command, t.ID, h.o.Limits.Points)
 			if err != nil {
-				return withoutCommands(err)
+				return live.WithoutCommands(err)
 			}
-			h.loseParked(t.Session, errTaken)
+			h.LoseParked(t.Session, errTaken)
 			return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
-				lost, err := h.rollback(ctx, row, from, "a turn with tries went on from the state before")
+				lost, err := h.FindRollback(ctx, row, from, "a turn with tries went on from the state before")
 				if err != nil {
 					return err
 				}
 				_, err = h.work.Store.UpdateSession(ctx, t.Project, t.Session, func(s *Session) error {
 					if s.State == SessionDeleted {
-						return sessionGone()
+						return live.SessionGone()
 					}
 					s.State, s.Reason, s.Saved, s.Disk, s.Executions = SessionPaused, "", info.Head.Saved, info.Disk, info.Head.Executions
 					if before := row.Rollback; len(lost.Executions) > 0 && (before == nil || len(lost.Executions) > len(before.Executions)) {
@@ -366,7 +367,7 @@ func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.T
 func (h *Hub) dropTries(ctx context.Context, project string, tries ...Turn) {
 	ctx = context.WithoutCancel(ctx)
 	for _, t := range tries {
-		if err := h.deleteSession(ctx, project, t.Session); err != nil && problem.Of(err).Kind != problem.NotFound {
+		if err := h.DeleteSessionRow(ctx, project, t.Session); err != nil && problem.Of(err).Kind != problem.NotFound {
 			h.work.Log.WarnContext(ctx, "the session of a try was not removed", "session", t.Session, "error", err)
 		}
 	}

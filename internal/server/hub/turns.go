@@ -96,7 +96,7 @@ func (h *Hub) CancelTurn(ctx context.Context, who auth.Principal, id string) (Tu
 	case !t.State.Final():
 		err = h.work.RunsElsewhereProblem(ctx, problem.TurnElsewhere, "turn", t.Owner)
 	case t.State == TurnWaiting:
-		h.forsakeTurn(ctx, t, "the turn that waited for results was cancelled")
+		h.StopCodeOfTurn(ctx, t, "the turn that waited for results was cancelled")
 	}
 	h.work.WriteAudit(ctx, who, "turn.cancel", id, "", err)
 	return t, err
@@ -124,7 +124,7 @@ func (h *Hub) DeleteTurn(ctx context.Context, who auth.Principal, id string) err
 	case !t.State.Final():
 		err = ErrTurnRunning()
 	case t.State == TurnWaiting:
-		h.forsakeTurn(ctx, t, "the turn that waited for results was deleted")
+		h.StopCodeOfTurn(ctx, t, "the turn that waited for results was deleted")
 	}
 	switch {
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/llm/loop"
 	"cove/internal/python/kernel"
+	"cove/internal/server/hub/live"
 	"cove/internal/server/stream"
 	"cove/internal/server/transcript"
 )
@@ -13,7 +14,7 @@ import (
 // recoverTurns ends the turns of killed servers, and removes their hidden turns. recoverExecutions has ended the turns' executions before.
 func (h *Hub) recoverTurns(ctx context.Context) error {
 	for before := ""; ; {
-		unfinished, err := h.work.Store.AbandonedTurns(ctx, recoverBatch)
+		unfinished, err := h.work.Store.AbandonedTurns(ctx, live.RecoverBatch)
 		if err != nil || len(unfinished) == 0 {
 			return err
 		}
@@ -51,14 +52,14 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	last, err := h.streams.Ending(ctx, t.ID, append(steps, stream.Event{Body: body})...)
+	last, err := h.Streams.Ending(ctx, t.ID, append(steps, stream.Event{Body: body})...)
 	if err != nil {
 		return false, err
 	}
 	end := last[len(last)-1]
 	t.State, t.Finished, t.Events = TurnLost, end.At, end.Seq
 	if first, err = h.work.Store.FinishTurn(ctx, t, last); first && err == nil {
-		h.lost.Add(1)
+		h.Lost.Add(1)
 		h.turnSeen(ctx, t)
 	}
 	return first, err
@@ -94,7 +95,7 @@ func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
 
 // toldEnd says whether a turn's stream has the end of one of its executions. The execution's record is written before that event.
 func (h *Hub) toldEnd(ctx context.Context, e Execution) (bool, error) {
-	for n, err := range h.streams.Recorded(ctx, h.executionEvents(e)) {
+	for n, err := range h.Streams.Recorded(ctx, h.ExecutionEvents(e)) {
 		if err != nil {
 			return false, err
 		}

@@ -11,6 +11,7 @@ import (
 	"cove/internal/core/telemetry"
 	"cove/internal/llm/loop"
 	"cove/internal/llm/model"
+	"cove/internal/server/hub/live"
 	"cove/internal/server/hub/record"
 	"cove/internal/server/stream"
 	"cove/internal/server/transcript"
@@ -21,7 +22,7 @@ const hiddenFor = time.Minute
 
 // beginTurn begins to run a turn, which is recorded already.
 func (h *Hub) beginTurn(p *plan) *liveTurn {
-	ctx, over := telemetry.Span(p.work, spanTurn, slog.String("turn", p.turn.ID), slog.String("conversation", p.turn.Conversation),
+	ctx, over := telemetry.Span(p.work, live.SpanTurn, slog.String("turn", p.turn.ID), slog.String("conversation", p.turn.Conversation),
 		slog.String("session", p.turn.Session), slog.String("model", p.turn.Model))
 	ctx, stop := context.WithCancelCause(ctx)
 	p.work, p.over = ctx, over
@@ -74,7 +75,7 @@ func (h *Hub) runTurn(p *plan, l *liveTurn) (Turn, loop.Answer, error) {
 	}
 	h.AddUsage(p.work, p.who, spent)
 	if werr == nil {
-		recording, cancel := h.recording(p.hear != nil)
+		recording, cancel := h.RecordingContext(p.hear != nil)
 		if werr = h.endTurn(recording, l, &t, body); stream.Refused(werr) {
 			werr = h.endBare(recording, l, &t, werr)
 		}
@@ -173,7 +174,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer loop.Answer, err error) {
 	if p.looks {
 		defer h.lookAtSteps(p)()
 	}
-	s, err := h.acquire(p.work, who.Project, p.turn.Session)
+	s, err := h.AcquireSession(p.work, who.Project, p.turn.Session)
 	if err != nil {
 		if p.resumed != nil && p.work.Err() == nil {
 			p.resumed.unclaim() // the results can be brought again when there is room for the session
@@ -181,9 +182,9 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer loop.Answer, err error) {
 		}
 		return answer, err
 	}
-	held := &lease{seat: s}
-	err = h.lend(p.work, held, func(ctx context.Context) error {
-		if r := h.takeRollback(ctx, p.turn.Project, p.turn.Session); r != nil {
+	held := &live.Lease{Seat: s}
+	err = h.LendSession(p.work, held, func(ctx context.Context) error {
+		if r := h.TakeRollback(ctx, p.turn.Project, p.turn.Session); r != nil {
 			lost := r.Event()
 			p.spec.Rolledback = lost.String()
 			if p.unheard {
@@ -195,7 +196,7 @@ func (h *Hub) converse(p *plan, l *liveTurn) (answer loop.Answer, err error) {
 		}
 		marked := h.markTurn(ctx, p)
 		defer func() { <-marked }()
-		answer, err = h.listen(ctx, p, l, &stepper{Live: s.live, lease: held, h: h, turn: p.turn, who: who, offer: p.offer, resumed: p.resumed, marked: marked})
+		answer, err = h.listen(ctx, p, l, &stepper{Live: s.Live, lease: held, h: h, turn: p.turn, who: who, offer: p.offer, resumed: p.resumed, marked: marked})
 		return err
 	})
 	return answer, err
@@ -299,8 +300,8 @@ func (h *Hub) forgetLater(ctx context.Context, t Turn) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
-	h.detachedEnded(ctx, t.ID) // code of it that waits for a client
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellPatience)
+	h.DetachedEnded(ctx, t.ID) // code of it that waits for a client
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), live.TellPatience)
 	defer cancel()
 	if err := h.forgetTurn(ctx, t); err != nil && problem.Of(err).Kind != problem.NotFound {
 		h.work.Log.ErrorContext(ctx, "a turn that is not to be stored was not removed; the next start removes it", "turn", t.ID, "error", err)

@@ -11,6 +11,7 @@ import (
 	"cove/internal/llm/model"
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/live"
 	"cove/internal/server/hub/record"
 	"cove/internal/server/stream"
 )
@@ -78,7 +79,7 @@ type plan struct {
 	unheard bool                  // see NewTurn.Unnoticed
 	lost    *kernel.Rollback      // what the session has lost, where the first code is to tell it
 	decide  func(ctx context.Context, step int) (loop.Decision, error)
-	offer   *offer      // what code may call; nil: nothing
+	offer   *live.Offer // what code may call; nil: nothing
 	resumed *resumption // nil: no code goes on
 	tries   *Tries      // nil: one
 	forks   []Turn      // the tries whose sessions are removed when the turn's end is recorded
@@ -117,7 +118,7 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan,
 	if err := h.planModel(ctx, p, n); err != nil {
 		return nil, err
 	}
-	work, ended, err := h.begin(ctx)
+	work, ended, err := h.BeginWork(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +137,7 @@ func (h *Hub) plan(ctx context.Context, who auth.Principal, n NewTurn) (_ *plan,
 		end()
 		return nil, ErrTurnRunning()
 	}
-	p.events = h.streams.Open(p.turn.ID) // a client that finds the turn as soon as it is recorded can follow it
+	p.events = h.Streams.Open(p.turn.ID) // a client that finds the turn as soon as it is recorded can follow it
 	if err := h.prepareTurn(ctx, p, n, conversation, parent); err != nil {
 		p.events.Close()
 		h.turns.free(conversation.ID)
@@ -210,7 +211,7 @@ func (h *Hub) prepareTurn(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		if err := h.checkResults(c, p.spec.History, n.Input); err != nil {
 			return err
 		}
-		h.forsake(c.ID, "the conversation went on without the results that the code waited for")
+		h.StopWaitingCode(c.ID, "the conversation went on without the results that the code waited for")
 	}
 	return h.recordTurn(ctx, p, c)
 }
@@ -368,7 +369,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 		}
 	}
 	if id != "" {
-		row, err := h.row(ctx, p.who, id)
+		row, err := h.FindSession(ctx, p.who, id)
 		switch {
 		case err == nil && (n.Network != nil || n.Root):
 			return sessionThere()
@@ -394,7 +395,7 @@ func (h *Hub) planSession(ctx context.Context, p *plan, n NewTurn, c Conversatio
 	}
 	who := p.who
 	who.Scopes = nil // a caller with the right to the turn may make what the turn needs
-	row, err := h.CreateSession(context.WithValue(ctx, workKey{}, true), who, NewSession{Network: n.Network, Root: n.Root})
+	row, err := h.CreateSession(live.AsWork(ctx), who, NewSession{Network: n.Network, Root: n.Root})
 	if err != nil {
 		return err
 	}
@@ -438,7 +439,7 @@ func (h *Hub) undoTurn(ctx context.Context, p *plan) {
 		}
 	}
 	if p.session != "" {
-		undo(p.session, func(ctx context.Context) error { return h.deleteSession(ctx, p.turn.Project, p.session) })
+		undo(p.session, func(ctx context.Context) error { return h.DeleteSessionRow(ctx, p.turn.Project, p.session) })
 	}
 	if p.made {
 		undo(p.turn.Conversation, func(ctx context.Context) error {

@@ -13,23 +13,24 @@ import (
 	"cove/internal/machine/workspace"
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/live"
 )
 
 // stepper is a turn's loop.Executor: the model's code becomes an execution with a record. Only Execute and execution are called from several goroutines.
 type stepper struct {
 	Live
-	lease *lease
+	lease *live.Lease
 	h     *Hub
 	turn  Turn
 	who   auth.Principal
-	offer *offer // what the code may call; nil: nothing
+	offer *live.Offer // what the code may call; nil: nothing
 	// resumed is code of an earlier turn that goes on; nil: there is none.
 	resumed *resumption
 	// marked is closed when code may run, see markTurn.
 	marked <-chan struct{}
 
 	time  context.Context // context of the step whose events the turn takes as they come; its end interrupts the code
-	heard *detached       // the code that runs, or waits for the client, and may outlive the turn
+	heard *live.Detached  // the code that runs, or waits for the client, and may outlive the turn
 
 	mu  sync.Mutex
 	ids map[int]string // of executions, by step
@@ -52,7 +53,7 @@ func (s *stepper) execution(step int) string {
 func (s *stepper) announce(start loop.Start) string {
 	if start.Resumed {
 		s.mu.Lock()
-		s.ids = map[int]string{start.Step: s.resumed.e.ID}
+		s.ids = map[int]string{start.Step: s.resumed.Execution.ID}
 		s.mu.Unlock()
 	}
 	return s.execution(start.Step)
@@ -74,31 +75,31 @@ func (s *stepper) Execute(ctx context.Context, p loop.Program) iter.Seq2[kernel.
 		}
 		e := Execution{ID: s.execution(p.Step), Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Kernel: p.Kernel, Turn: t.ID, Step: p.Step, Code: p.Code, Edited: p.Edited}
 		req := kernel.Request{Code: p.Code, Mode: kernel.Cell, Timeout: p.Timeout, Model: true}
-		if err := s.h.screen(ctx, &e, true); err != nil {
+		if err := s.h.ScreenCode(ctx, &e, true); err != nil {
 			yield(nil, err)
 			return
 		}
-		if s.offer != nil && s.offer.client {
+		if s.offer != nil && s.offer.Client {
 			s.detach(ctx, p, e, req, yield)
 			return
 		}
 		if s.offer != nil {
-			req.Tools = s.h.overseen(s.who, e, s.offer.tools(nil))
+			req.Tools = s.h.WithApproval(s.who, e, s.offer.Tools(nil))
 		}
 		err := s.inTime(ctx, p, func() error {
-			_, err := s.h.run(ctx, e, req, func(ctx context.Context, event Event) error {
+			_, err := s.h.RunAndRecord(ctx, e, req, func(ctx context.Context, event Event) error {
 				if !p.Beside {
 					s.time = ctx
 				}
 				if deaf = deaf || !yield(event, nil); deaf {
-					return errUnheard
+					return live.ErrUnheard
 				}
 				return nil
 			})
 			return err
 		})
 		if err == nil {
-			err = s.h.endCause(t.Session) // otherwise the model would be asked what to do about interrupted code
+			err = s.h.EndCause(t.Session) // otherwise the model would be asked what to do about interrupted code
 		}
 		if err != nil && !deaf {
 			yield(nil, err)
@@ -126,9 +127,9 @@ func (s *stepper) start(ctx context.Context, name string) error {
 
 // detach runs code that may wait for the client, longer than the turn lasts.
 func (s *stepper) detach(ctx context.Context, p loop.Program, e Execution, req kernel.Request, yield func(kernel.Event, error) bool) {
-	var d *detached
+	var d *live.Detached
 	err := s.inTime(ctx, p, func() (err error) {
-		d, err = s.h.detach(ctx, s.who, e, s.turn.Conversation, req, s.offer)
+		d, err = s.h.StartDetached(ctx, s.who, e, s.turn.Conversation, req, s.offer)
 		return err
 	})
 	if err != nil {
@@ -141,25 +142,25 @@ func (s *stepper) detach(ctx context.Context, p loop.Program, e Execution, req k
 // Resume hands the results that the turn brings to the code that waits for them, and yields what it emits then.
 func (s *stepper) Resume(ctx context.Context) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
-		if err := s.h.goOn(ctx, s.resumed.t); err != nil {
+		if err := s.h.ContinueAfterWait(ctx, s.resumed.Running); err != nil {
 			yield(nil, err)
 			return
 		}
-		if err := s.h.unpark(ctx, s.resumed.detached); err != nil {
+		if err := s.h.UnparkExecution(ctx, s.resumed.Detached); err != nil {
 			yield(nil, err)
 			return
 		}
 		calls := slices.Clone(s.resumed.suspended.Calls) // what is heard again may be another wait
-		s.h.work.RunInBackground(func(context.Context) { s.resumed.hearAgain() })
+		s.h.work.RunInBackground(func(context.Context) { s.resumed.HearAgain() })
 		s.h.work.RunInBackground(func(context.Context) { s.resumed.bring(calls) }) // the code emits between one result and the next
-		s.hear(ctx, s.resumed.detached, yield)
+		s.hear(ctx, s.resumed.Detached, yield)
 	}
 }
 
-func (s *stepper) hear(ctx context.Context, d *detached, yield func(kernel.Event, error) bool) {
+func (s *stepper) hear(ctx context.Context, d *live.Detached, yield func(kernel.Event, error) bool) {
 	s.heard = d
 	left := false
-	err := d.hear(ctx, func(room context.Context, event Event) bool {
+	err := d.HearEvents(ctx, func(room context.Context, event Event) bool {
 		s.time = room
 		left = !yield(event, nil)
 		return !left
@@ -169,7 +170,7 @@ func (s *stepper) hear(ctx context.Context, d *detached, yield func(kernel.Event
 	}
 	s.heard = nil
 	if err == nil {
-		err = s.h.endCause(s.turn.Session)
+		err = s.h.EndCause(s.turn.Session)
 	}
 	if err != nil {
 		yield(nil, err)
@@ -178,7 +179,7 @@ func (s *stepper) hear(ctx context.Context, d *detached, yield func(kernel.Event
 
 // suspend keeps the code that waits for the client's next turn.
 func (s *stepper) suspend(what *loop.Suspended) error {
-	if err := s.h.suspend(s.heard, s.turn.ID, what); err != nil {
+	if err := s.h.SuspendExecution(s.heard, s.turn.ID, what); err != nil {
 		return err
 	}
 	s.heard = nil
@@ -188,19 +189,19 @@ func (s *stepper) suspend(what *loop.Suspended) error {
 // leave ends code that nobody hears any more.
 func (s *stepper) leave() {
 	if s.heard != nil {
-		s.heard.stop(errUnheard)
+		s.heard.StopExecution(live.ErrUnheard)
 	}
 }
 
 // Variables returns the variables of the session's kernel.
 func (s *stepper) Variables(ctx context.Context) (kernel.Variables, error) {
 	v, err := s.Live.Variables(ctx, kernel.Main)
-	return redactVariables(s.h.redactionIn(ctx, s.turn.Project, s.turn.Key, s.turn.Session), v), err
+	return live.RedactVariables(s.h.RedactionIn(ctx, s.turn.Project, s.turn.Key, s.turn.Session), v), err
 }
 
 // Tell looks at files for the prompt. A sandbox that is lost meanwhile is told of with the next execution.
 func (s *stepper) Tell(ctx context.Context, paths []string) ([]workspace.Told, error) {
-	ctx, over := telemetry.Span(ctx, spanLook)
+	ctx, over := telemetry.Span(ctx, live.SpanLook)
 	told, err := s.Live.Tell(ctx, paths)
 	over(err)
 	return s.h.redactTold(ctx, s.turn, told), err

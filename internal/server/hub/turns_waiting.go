@@ -7,24 +7,23 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/llm/model"
 	"cove/internal/python/kernel"
+	"cove/internal/server/hub/live"
 )
 
 // endWaiting ends the turn that waits for results of code which has ended without them.
-func (h *Hub) endWaiting(d *detached) {
-	d.mu.Lock()
-	turn := d.waiter
-	d.mu.Unlock()
+func (h *Hub) endWaiting(d *live.Detached) {
+	turn := d.WaitingTurn()
 	if turn == "" {
 		return
 	}
 	if running := h.turns.running(turn); running != nil {
 		<-running.ended // it is about to be recorded as waiting
 	}
-	if err := h.work.WriteUntilStored(h.work.Ended, func(ctx context.Context) error { return h.failWaiting(ctx, d.e.Project, turn, d.e.ID) }); err != nil {
-		h.work.Log.ErrorContext(h.work.Ended, "a turn is still recorded as waiting, and its code has ended", "turn", turn, "execution", d.e.ID, "error", err)
+	if err := h.work.WriteUntilStored(h.work.Ended, func(ctx context.Context) error { return h.failWaiting(ctx, d.Execution.Project, turn, d.Execution.ID) }); err != nil {
+		h.work.Log.ErrorContext(h.work.Ended, "a turn is still recorded as waiting, and its code has ended", "turn", turn, "execution", d.Execution.ID, "error", err)
 		return
 	}
-	if t, err := h.work.Store.Turn(h.work.Ended, d.e.Project, turn); err == nil {
+	if t, err := h.work.Store.Turn(h.work.Ended, d.Execution.Project, turn); err == nil {
 		h.askLater(t.Project, t.Conversation)
 	}
 }

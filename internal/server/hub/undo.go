@@ -7,6 +7,7 @@ import (
 
 	"cove/internal/core/problem"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/live"
 )
 
 // UndoTurns has what follows a turn go on with the variables and files from before an earlier turn of its branch, or from before itself: in a fork of that point, so that
@@ -63,7 +64,7 @@ func (h *Hub) forkBefore(ctx context.Context, who auth.Principal, first Turn) (S
 	if err != nil {
 		return Session{}, err
 	}
-	fork, err := h.ForkSession(ctx, who, first.Session, NewSession{Point: first.ID, Name: c.Title, undo: true}) // a list of sessions finds no other name for it
+	fork, err := h.ForkSession(ctx, who, first.Session, NewSession{Point: first.ID, Name: c.Title, Undo: true}) // a list of sessions finds no other name for it
 	if err != nil {
 		return Session{}, err
 	}
@@ -135,7 +136,7 @@ func (h *Hub) replaceUndone(ctx context.Context, p *plan, n NewTurn, marked Turn
 	notice := "The session of this conversation was deleted; the turn has a new one, with the state from before the undone turns, made again."
 	if problem.Has(err, problem.PointUnknown) {
 		notice = "The session of this conversation was deleted; the turn has an empty one: the state from before the undone turns is not kept any more."
-		row, err = h.CreateSession(context.WithValue(ctx, workKey{}, true), who, NewSession{})
+		row, err = h.CreateSession(live.AsWork(ctx), who, NewSession{})
 	}
 	if err != nil {
 		return err
@@ -172,11 +173,11 @@ func (h *Hub) noteUndone(ctx context.Context, session string, fork Session) erro
 		return err
 	}
 	origin.Rollback = fork.Rollback
-	lost, err := h.rollback(ctx, origin, fork.Saved, returnedBack)
+	lost, err := h.FindRollback(ctx, origin, fork.Saved, live.ReturnedBack)
 	if err != nil || len(lost.Executions) == 0 {
 		return err
 	}
-	return h.noteRollback(ctx, fork.Project, fork.ID, lost)
+	return h.NoteRollback(ctx, fork.Project, fork.ID, lost)
 }
 
 // RedoTurns takes UndoTurns back: what follows the turn goes on with the variables and files after it. Needs auth.ConversationsWrite.

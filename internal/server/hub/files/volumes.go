@@ -34,6 +34,9 @@ const (
 	longestMountPath  = 500
 )
 
+// HasVolumes says whether there can be volumes.
+func (l *Library) HasVolumes() bool { return l.o.Volumes != nil }
+
 // volumeFolders returns the volumes on the disk, or why there are none.
 func (l *Library) volumeFolders() (VolumeFolders, error) {
 	if l.o.Volumes == nil {
