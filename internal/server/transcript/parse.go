@@ -34,6 +34,13 @@ func ParseEvent(text []byte) (kernel.Event, error) {
 		return parsed(text, func(d parsedDisplay) (kernel.Event, bool) {
 			return kernel.Result{Count: d.Count, Data: filled(d.Data), Metadata: filled(d.Metadata)}, true
 		})
+	case "widgets":
+		return parsed(text, func(w struct {
+			Models map[string]any `json:"models"`
+			Closed []string       `json:"closed"`
+		}) (kernel.Event, bool) {
+			return kernel.Widgets{Models: filled(w.Models), Closed: filledList(w.Closed)}, true
+		})
 	case "error":
 		return parsed(text, func(e parsedError) (kernel.Event, bool) {
 			return kernel.Error{Name: e.Name, Value: e.Value, Traceback: filledList(e.Traceback), Hint: e.Hint}, true
