@@ -12,7 +12,7 @@ import type { Closed, Show, Shown } from './widgetState'
 
 let nonce: string | null = null
 let chart: Chart | null = null
-let widgets: Widgets | null = null
+let widgets: Promise<Widgets> | null = null // that are drawn
 let said = 0
 
 interface Widgets {
@@ -71,7 +71,10 @@ async function render(request: NonNullable<In['render']>) {
     await load('vega')
     const draw = (window as unknown as { coveVega: (r: HTMLElement, k: string, q: Request) => Promise<Chart> }).coveVega
     chart = await draw(root, request.kind, request)
-  } else if (request.kind === 'widgets') await drawWidgets(request)
+  } else if (request.kind === 'widgets') {
+    widgets = drawWidgets(request)
+    await widgets
+  }
   tellHeight()
 }
 
@@ -80,7 +83,7 @@ async function drawWidgets(request: Request) {
   const draw = (window as unknown as { coveWidgets: DrawWidgets }).coveWidgets
   const plotly = (box: HTMLElement, data: unknown) => drawPlotly(box, { ...request, data, fill: false })
   const show: Show = (box, item, view) => showItem(box, item, { plotly, view })
-  widgets = await draw(root, request.data as Shown, request.theme, show, (move) => tell({ move }))
+  return await draw(root, request.data as Shown, request.theme, show, (move) => tell({ move }))
 }
 
 async function give(kind: Export) {
@@ -98,8 +101,10 @@ window.addEventListener('message', (event) => {
   if (got.render) render(got.render).catch((e) => tell({ failed: message(e) }))
   else if (got.widgets) {
     const { models, closed, done } = got.widgets
-    if (models || closed) widgets?.take(models ?? {}, closed ?? [])
-    if (done !== undefined) widgets?.done(done)
+    void widgets?.catch(() => null).then((all) => {
+      if (models || closed) all?.take(models ?? {}, closed ?? [])
+      if (done !== undefined) all?.done(done)
+    })
   } else if (got.export) give(got.export).catch((e) => tell({ failed: message(e) }))
 })
 

@@ -13,6 +13,8 @@ export type Exporter = (kind: Export) => void
 interface Props {
   kind: Kind
   data: unknown
+  /** What is drawn, in the place of data, as it is when the frame is there. */
+  current?: () => unknown
   theme: Theme
   title: string
   height: number
@@ -87,7 +89,7 @@ export function FrameView(props: Props) {
       return
     }
     loaded.current = gone
-    send({ render: { kind, data, theme, locale, fill } })
+    send({ render: { kind, data: props.current ? props.current() : data, theme, locale, fill } })
   }
   const locale = document.documentElement.lang || 'en'
   const address = new URL(kind === 'scripts' ? 'frame?scripts=1' : 'frame', base).href

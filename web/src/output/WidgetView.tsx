@@ -1,4 +1,4 @@
-import { useContext, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react'
+import { useContext, useEffect, useRef, useState, useSyncExternalStore } from 'react'
 import { Button } from 'react-aria-components'
 import type { In, Move } from '../frame/protocol'
 import type { Shown } from '../frame/widgetState'
@@ -56,17 +56,13 @@ export function WidgetView({ id, text, theme }: { id: string; text: string; them
     return (place?.states ?? told)?.subscribe(tell)
   }, [told, place?.states])
   const fixed = place?.session !== 'ready' || presence === 'gone' || !place.mayMove
-  // What is drawn first; what comes later is told. It is drawn anew where it can be moved again.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: live and theme have it drawn anew
-  const shown = useMemo<Shown>(
-    () => ({
-      view: id,
-      models: statesFor(id, told?.models ?? {}, place?.states.models ?? {}),
-      fixed,
-      texts: { strange: w.widgetStrange, large: w.widgetLarge, gone: w.widgetMissing },
-    }),
-    [id, told, place?.states, fixed, live, theme],
-  )
+  // What is drawn first; what comes later is told.
+  const current = (): Shown => ({
+    view: id,
+    models: statesFor(id, told?.models ?? {}, place?.states.models ?? {}),
+    fixed,
+    texts: { strange: w.widgetStrange, large: w.widgetLarge, gone: w.widgetMissing },
+  })
   const move = async (what: Move) => {
     if (!place || fixed) return news.current?.({ done: what.n })
     setRefused('')
@@ -76,7 +72,7 @@ export function WidgetView({ id, text, theme }: { id: string; text: string; them
     news.current?.({ done: what.n })
   }
   if (told?.closed.has(id)) return null
-  const known = shown.models[id] !== undefined
+  const known = told?.models[id] !== undefined || place?.states.models[id] !== undefined
   const note = noteOf(place, presence)
   return (
     <div className={css.figure}>
@@ -85,7 +81,8 @@ export function WidgetView({ id, text, theme }: { id: string; text: string; them
           <FrameView
             key={fixed ? 'fixed' : 'movable'}
             kind="widgets"
-            data={shown}
+            data={id}
+            current={current}
             theme={theme}
             title={w.widget}
             height={height}
