@@ -16,7 +16,7 @@ let widgets: Promise<Widgets> | null = null // that are drawn
 let said = 0
 
 interface Widgets {
-  take: (models: unknown, closed: Closed) => void
+  take: (models: unknown, closed: Closed, quiet: boolean) => void
   done: (n: number) => void
 }
 type DrawWidgets = (
@@ -100,11 +100,14 @@ window.addEventListener('message', (event) => {
   nonce = got.cove
   if (got.render) render(got.render).catch((e) => tell({ failed: message(e) }))
   else if (got.widgets) {
-    const { models, closed, done } = got.widgets
-    void widgets?.catch(() => null).then((all) => {
-      if (models || closed) all?.take(models ?? {}, closed ?? [])
-      if (done !== undefined) all?.done(done)
-    })
+    const { models, closed, done, quiet } = got.widgets
+    void widgets
+      ?.catch(() => null)
+      .then((all) => {
+        // What a move itself has told holds, unless there are newer ones.
+        if (done !== undefined) all?.done(done)
+        if (models || closed) all?.take(models ?? {}, closed ?? [], quiet === true)
+      })
   } else if (got.export) give(got.export).catch((e) => tell({ failed: message(e) }))
 })
 

@@ -10,8 +10,8 @@ export interface In {
   cove: string
   render?: { kind: Kind; data: unknown; theme: 'light' | 'dark'; locale: string; fill: boolean }
   export?: Export
-  /** New states of widgets, or the number of a move whose code has run. */
-  widgets?: { models?: Models; closed?: string[]; done?: number }
+  /** New states of widgets, also with the number of a move whose code has run. quiet: links of this frame tell their code nothing of it. */
+  widgets?: { models?: Models; closed?: string[]; done?: number; quiet?: boolean }
 }
 
 /** What a person did with a widget: parts of its state, or a message that its code understands. Numbers count up. */
@@ -67,6 +67,7 @@ function readNews(news: Record<string, unknown>): NonNullable<In['widgets']> {
   return {
     ...(news.models ? { models: models(news.models) } : {}),
     ...(news.closed ? { closed: readClosed(news.closed) } : {}),
+    ...(news.quiet === true ? { quiet: true } : {}),
     ...(typeof news.done === 'number' ? { done: news.done } : {}),
   }
 }

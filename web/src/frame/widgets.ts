@@ -73,7 +73,10 @@ class Comm {
 class Manager extends ManagerBase {
   private readonly classes: Record<string, Classes>
   private readonly waiting = new Map<number, Callbacks | undefined>()
+  /** Of what was sent and has not run yet: the number of the last message, by widget and part of its state. */
+  private readonly sent = new Map<string, number>()
   private count = 0
+  private quiet = false
   private readonly fixed: boolean
 
   constructor(
@@ -101,6 +104,11 @@ class Manager extends ManagerBase {
   protected override async loadViewClass(name: string, module: string) {
     return (this.classes[module]?.[name] ?? StrangeView) as never
   }
+  /** A widget that nobody has told of does not take those with it that it is part of. */
+  override async get_model(id: string) {
+    if (!this.has_model(id)) await this.replace(id, this.shown.texts.gone)
+    return await super.get_model(id)
+  }
   override inline_sanitize(html: string) {
     const box = document.createElement('span')
     inlineHtml(box, html)
@@ -118,17 +126,26 @@ class Manager extends ManagerBase {
     const { method, state, content } = data as { method?: unknown; state?: unknown; content?: unknown }
     const n = ++this.count
     this.waiting.set(n, callbacks)
+    if (this.quiet) {
+      queueMicrotask(() => this.done(n))
+      return String(n)
+    }
+    for (const key of Object.keys(state ?? {})) this.sent.set(`${widget} ${key}`, n)
     this.tell(method === 'update' ? { n, widget, state } : { n, widget, content })
     return String(n)
   }
   done(n: number) {
     const callbacks = this.waiting.get(n)
     this.waiting.delete(n)
+    for (const [key, last] of this.sent) if (last === n) this.sent.delete(key)
     callbacks?.iopub?.status?.(idle)
   }
 
-  /** Takes new states in: makes widgets that are not here, and changes others, but for what somebody changes at this moment. */
-  async take(models: Record<string, Model>, closed: Closed = []) {
+  /**
+   * Takes new states in: makes widgets that are not here, and changes others, but for what somebody changes at this moment. What links make of it goes to their code,
+   * unless another frame sees to that.
+   */
+  async take(models: Record<string, Model>, closed: Closed = [], quiet = false) {
     const entries = Object.entries(models)
     const made = entries.filter(([id]) => !this.has_model(id))
     const known = entries.filter(([id]) => this.has_model(id))
@@ -136,31 +153,41 @@ class Manager extends ManagerBase {
     for (const [id, model] of known) {
       const there = await this.get_model(id)
       const state: Record<string, unknown> = { ...stateOf(model, this.fixed) }
-      const typed = (there as unknown as { _msg_buffer: Record<string, unknown> | null })._msg_buffer
-      for (const key of Object.keys(typed ?? {})) delete state[key]
       const read = there.constructor as unknown as typeof base.WidgetModel
-      there.set_state((await read._deserialize_state(state as never, this)) as never)
+      const now = (await read._deserialize_state(state as never, this)) as Record<string, unknown>
+      const typed = (there as unknown as { _msg_buffer: Record<string, unknown> | null })._msg_buffer
+      for (const key of Object.keys(now))
+        if (typed?.[key] !== undefined || this.sent.has(`${id} ${key}`)) delete now[key]
+      this.quiet = quiet
+      try {
+        there.set_state(now as never)
+      } finally {
+        this.quiet = false
+      }
     }
     for (const id of closed) if (this.has_model(id)) await (await this.get_model(id)).close(true)
   }
 
   private make(id: string, model: Model) {
-    const strange = model.too_large
-      ? this.shown.texts.large
-      : this.classes[model.model_module]?.[model.model_name]
-        ? ''
-        : this.shown.texts.strange.replace('{module}', model.model_module.slice(0, 100))
-    const state = strange
-      ? { _view_name: 'StrangeView', _view_module: 'cove', _model_name: 'StrangeModel', _model_module: 'cove', strange }
-      : stateOf(model, this.fixed)
-    const options = {
-      model_id: id,
-      model_name: strange ? 'StrangeModel' : model.model_name,
-      model_module: strange ? 'cove' : model.model_module,
-      model_module_version: model.model_module_version,
-      ...(this.fixed || strange ? {} : { comm: new Comm(id, this) }),
+    if (model.too_large) return this.replace(id, this.shown.texts.large)
+    if (!this.classes[model.model_module]?.[model.model_name])
+      return this.replace(id, this.shown.texts.strange.replace('{module}', model.model_module.slice(0, 100)))
+    const { model_name, model_module, model_module_version } = model
+    const options = { model_id: id, model_name, model_module, model_module_version }
+    const comm = this.fixed ? {} : { comm: new Comm(id, this) }
+    return this.new_model({ ...options, ...comm } as never, stateOf(model, this.fixed) as never)
+  }
+
+  /** Has a line stand in the place of a widget. */
+  private replace(id: string, strange: string) {
+    const names = { model_name: 'StrangeModel', model_module: 'cove', model_module_version: '' }
+    const state = {
+      _model_name: 'StrangeModel',
+      _model_module: 'cove',
+      _view_name: 'StrangeView',
+      _view_module: 'cove',
     }
-    return this.new_model(options as never, state as never)
+    return this.new_model({ model_id: id, ...names } as never, { ...state, strange } as never)
   }
 }
 
@@ -194,7 +221,8 @@ async function draw(root: HTMLElement, shown: Shown, theme: 'light' | 'dark', sh
     last = last.then(act).catch((e) => console.warn(e))
   }
   return {
-    take: (models: unknown, closed: Closed) => then(() => manager.take(modelsOf(models), closed)),
+    take: (models: unknown, closed: Closed, quiet: boolean) =>
+      then(() => manager.take(modelsOf(models), closed, quiet)),
     done: (n: number) => then(() => manager.done(n)),
   }
 }

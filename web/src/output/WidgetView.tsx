@@ -69,7 +69,7 @@ export function WidgetView({ id, text, theme }: { id: string; text: string; them
     const said = await place.move(what)
     setItems(said.items)
     setRefused(said.failed ?? '')
-    news.current?.({ done: what.n })
+    news.current?.({ done: what.n, ...(said.models ? { models: said.models } : {}) })
   }
   if (told?.closed.has(id)) return null
   const known = told?.models[id] !== undefined || place?.states.models[id] !== undefined

@@ -27,18 +27,23 @@ export const newsOf = (event: Pick<WidgetsEvent, 'models' | 'closed'>): News => 
 export class WidgetStates {
   models: Models = Object.create(null)
   readonly closed = new Set<string>()
-  private readonly readers = new Set<(news: News) => void>()
+  private readonly readers = new Set<(news: News & { quiet: boolean }) => void>()
 
+  /** The first reader sees to links; with two, what one makes of a change would be news for the other, without an end. */
   push(news: News) {
     for (const id of news.closed) {
       this.closed.add(id)
       delete this.models[id]
     }
     Object.assign(this.models, news.models)
-    for (const call of this.readers) call(news)
+    let quiet = false
+    for (const call of this.readers) {
+      call({ ...news, quiet })
+      quiet = true
+    }
   }
 
-  subscribe(call: (news: News) => void) {
+  subscribe(call: (news: News & { quiet: boolean }) => void) {
     this.readers.add(call)
     return () => {
       this.readers.delete(call)
@@ -82,6 +87,7 @@ export type Presence = 'there' | 'gone' | 'unknown'
 /** What came of a move: what callbacks showed, and why it could not be made. */
 export interface Moved {
   items: readonly OutputEvent[]
+  models?: Models
   failed?: string
 }
 

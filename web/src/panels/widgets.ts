@@ -5,7 +5,8 @@ import { asProblem } from '../api/problem'
 import { queries, useMe } from '../api/queries'
 import { executionLive } from '../events/live'
 import type { Move } from '../frame/protocol'
-import type { OutputEvent, WidgetsEvent } from '../output/types'
+import type { Models } from '../frame/widgetState'
+import type { WidgetsEvent } from '../output/types'
 import { type Moved, newsOf, type Presence, type WidgetPlace, WidgetStates } from '../output/widgets'
 import { may } from '../pages/admin/rights'
 import { explain } from '../words/problems'
@@ -13,6 +14,8 @@ import { explain } from '../words/problems'
 // The widgets of the interpreters of sessions: one of these for each, for all views of the page.
 
 const mostWaiting = 100
+const mostFailed = 5
+const quietEvents = new Set(['widgets', 'file', 'done'])
 const least = 40 // milliseconds between moves
 const again = 1500 // milliseconds until a busy interpreter is asked again
 const quiet = 250 // milliseconds in which several changes are one
@@ -30,6 +33,7 @@ class Widgets {
   private timer: ReturnType<typeof setTimeout> | undefined
   private line: Promise<unknown> = Promise.resolve()
   private waiting = 0
+  private failed = 0
   private readonly readers = new Set<() => void>()
 
   constructor(private readonly session: string) {
@@ -76,16 +80,16 @@ class Widgets {
       const path = { session: this.session, kernel: 'main' }
       const said = await data(client.GET('/sessions/{session}/kernels/{kernel}/widgets', { params: { path } }))
       const { models } = newsOf(said)
+      this.failed = 0
       this.known = said.more > 0 ? null : new Set(Object.keys(models))
       if (!this.moving) this.states.push({ models, closed: [] })
       this.tell()
     } catch (error) {
       const { status, code } = asProblem(error)
-      if (code === 'session_busy') this.later(again)
-      else if (status === 404 || status === 410) {
+      if (status === 404 || status === 410) {
         this.known = new Set()
         this.tell()
-      }
+      } else if (code === 'session_busy' || ++this.failed < mostFailed) this.later(again) // such as a Python that begins anew
     } finally {
       this.asking = false
       if (this.askAgain) {
@@ -125,26 +129,27 @@ class Widgets {
           body: state === undefined ? { content } : { state },
         }),
       )) as Execution
-      return { items: await this.follow(made.id, widget) }
+      return await this.follow(made.id, widget)
     } catch (error) {
       return { items: [], failed: explain(asProblem(error)).what }
     }
   }
 
   /** Takes what an execution tells as it comes, and returns what it showed. */
-  private follow(execution: string, widget: string): Promise<OutputEvent[]> {
+  private follow(execution: string, widget: string): Promise<Moved> {
     const live = executionLive(execution, true)
     return new Promise((done) => {
       let read = 0
+      const models: Models = Object.create(null)
       const look = () => {
         const { items, done: end, state } = live.view
-        for (const item of items.slice(read)) if (item.type === 'widgets') this.heardOf(item, widget)
+        for (const item of items.slice(read))
+          if (item.type === 'widgets') Object.assign(models, this.heardOf(item, widget))
         read = items.length
         if (!end && state !== 'failed' && live.link.link !== 'failed') return
         off()
-        done(
-          items.filter((i) => i.type !== 'widgets' && i.type !== 'file' && (i.type !== 'done' || i.outcome !== 'ok')),
-        )
+        const shown = items.filter((i) => !quietEvents.has(i.type) || (i.type === 'done' && i.outcome !== 'ok'))
+        done({ items: shown, models })
       }
       const off = live.subscribe(look)
       look()
@@ -160,6 +165,7 @@ class Widgets {
       news.closed = news.closed.filter((id) => id !== moved)
     }
     this.hear(news)
+    return news.models
   }
 }
 
