@@ -57,7 +57,10 @@ class Output(Widget):
         pass
 ''')
 open("comm/__init__.py", "a").write('''
-def handed(self, stream, ident, message): self.comms[message["content"]["comm_id"]].value = message["content"]["data"]["state"]["value"]
+def handed(self, stream, ident, message):
+    one = self.comms[message["content"]["comm_id"]]
+    one.comm.publish_msg("comm_msg", {"method": "echo_update", "state": {}})
+    one.values["value"] = message["content"]["data"]["state"]["value"]
 Manager.comm_msg = handed
 ''')`
 

@@ -34,7 +34,7 @@ export interface Out {
   move?: Move
 }
 
-export const heights = { least: 80, most: 2000 }
+export const heights = { least: 40, most: 2000 }
 export const limits = { exported: 100_000_000, link: 8000, failed: 500, move: 200_000 }
 
 const kinds: readonly string[] = ['plotly', 'vega', 'vega-lite', 'html', 'scripts', 'widgets']

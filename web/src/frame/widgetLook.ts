@@ -9,8 +9,8 @@ import { colours, sans } from './theme'
 /** Signs in the place of a font of signs, which is not loaded. */
 const signs: Record<string, string> = {
   play: '▶',
-  pause: '⏸',
-  stop: '⏹',
+  pause: '‖',
+  stop: '■',
   repeat: '↻',
   retweet: '↻',
   refresh: '↻',
@@ -44,8 +44,8 @@ const signs: Record<string, string> = {
   star: '★',
   heart: '♥',
   cog: '⚙',
-  'step-forward': '⏭',
-  'step-backward': '⏮',
+  'step-forward': '»',
+  'step-backward': '«',
 }
 
 export function styleWidgets(theme: 'light' | 'dark') {
@@ -59,7 +59,7 @@ export function styleWidgets(theme: 'light' | 'dark') {
   --jp-ui-font-color0: ${c.text}; --jp-ui-font-color1: ${c.text}; --jp-ui-font-color2: ${c.muted}; --jp-ui-font-color3: ${c.muted};
   --jp-content-font-color0: ${c.text}; --jp-content-font-color1: ${c.text}; --jp-content-font-color2: ${c.muted}; --jp-content-font-color3: ${c.muted};
   --jp-layout-color0: ${c.ground}; --jp-layout-color1: ${c.ground}; --jp-layout-color2: ${raised}; --jp-layout-color3: ${c.line};
-  --jp-border-color0: ${c.line}; --jp-border-color1: ${c.muted}; --jp-border-color2: ${c.line}; --jp-border-color3: ${c.line};
+  --jp-border-color0: ${c.line}; --jp-border-color1: ${c.line}; --jp-border-color2: ${c.line}; --jp-border-color3: ${c.line};
   --jp-brand-color0: ${accent}; --jp-brand-color1: ${accent}; --jp-brand-color2: ${accent}; --jp-brand-color3: ${accent};
   --jp-ui-inverse-font-color0: ${over}; --jp-ui-inverse-font-color1: ${over}; --jp-inverse-ui-font-color0: ${over}; --jp-inverse-ui-font-color1: ${over};
   --jp-success-color0: ${c.series[4]}; --jp-success-color1: ${c.series[4]}; --jp-info-color0: ${c.series[2]}; --jp-info-color1: ${c.series[2]};
@@ -73,6 +73,7 @@ body { background: ${c.ground}; color: ${c.text}; }
 .cove-widgets pre { margin: 4px 0; font: 13px/19px ui-monospace, monospace; white-space: pre-wrap; overflow-wrap: anywhere; }
 .cove-widgets .cove-bad { color: ${c.series[3]}; }
 .cove-widgets img { max-width: 100%; }
+.jupyter-widgets-disconnected::before { content: none !important; }
 .cove-output { overflow-x: auto; }
 .cove-strange { color: ${c.muted}; padding: 4px 0; }
 .cove-widgets .widget-readout[contenteditable], .cove-widgets .widget-readout { color: ${c.text}; }
