@@ -108,7 +108,10 @@ func TestWidgets(t *testing.T) {
 	t.Parallel()
 	_, _, k := begin(t)
 	tellsOf(t, k, kernel.Request{Code: packageWidgets})
-	shows := func(code string) told { t.Helper(); return tellsOf(t, k, kernel.Request{Code: code, Widgets: true, Model: true}) }
+	shows := func(code string) told {
+		t.Helper()
+		return tellsOf(t, k, kernel.Request{Code: code, Widgets: true, Model: true})
+	}
 	const make = "import ipywidgets as w\na = w.Widget('a', value=1, description='size')\nb = w.Widget('b', children=[a])\nother = w.Widget('c')\nb"
 	got := shows(make)
 	if !got.before || got.models["a"]["value"] != 1.0 || got.models["b"] == nil || got.models["c"] == nil {

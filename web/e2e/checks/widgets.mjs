@@ -106,6 +106,13 @@ await check('interact, links, tabs and bars work in a notebook', {}, async (page
   await frame.locator('input[type=text]').first().press('Enter')
   await frame.locator('input[type=checkbox]').first().uncheck()
   await frameWith(page, '7/7')
+  // What was moved last is on its way for a moment.
+  const { items } = await (await page.request.get('api/v1/sessions')).json()
+  await until(async () => {
+    const said = await page.request.get(`api/v1/sessions/${items[0].id}/kernels/main/widgets`)
+    const text = said.ok() ? await said.text() : ''
+    return ['"index":1', '"value":"typed"', '"value":false'].every((part) => text.includes(part))
+  }, 'the interpreter has what was moved')
   await cell(page, 'print(a.value, b.value, choice.value, text.value, yes.value)')
   await page.getByText('0.3 0.3 green typed False').waitFor()
   await picture(page, 'widgets-gallery')

@@ -52,9 +52,13 @@ export function WidgetView({ id, text, theme }: { id: string; text: string; them
     }
   }, [slot])
   useEffect(() => {
-    const tell = (said: NonNullable<In['widgets']>) => news.current?.(said)
-    return (place?.states ?? told)?.subscribe(tell)
-  }, [told, place?.states])
+    const states = place?.states ?? told
+    return states?.subscribe(({ models, closed, quiet }) => {
+      const mine = statesFor(id, told?.models ?? {}, states.models)
+      const known = Object.fromEntries(Object.entries(models).filter(([one]) => mine[one]))
+      if (Object.keys(known).length + closed.length) news.current?.({ models: known, closed, quiet })
+    })
+  }, [id, told, place?.states])
   const fixed = place?.session !== 'ready' || presence === 'gone' || !place.mayMove
   // What is drawn first; what comes later is told.
   const current = (): Shown => ({

@@ -39,6 +39,8 @@ it('has one reader see to links', () => {
   states.subscribe((n) => heard.push(n.quiet))
   states.push({ models: Object.create(null), closed: [] })
   expect(heard).toEqual([false, true])
+  states.push({ models: Object.create(null), closed: [] }, true)
+  expect(heard.slice(2)).toEqual([true, true])
 })
 
 it('shows widgets of a step that is folded, with their states', () => {

@@ -29,14 +29,17 @@ export class WidgetStates {
   readonly closed = new Set<string>()
   private readonly readers = new Set<(news: News & { quiet: boolean }) => void>()
 
-  /** The first reader sees to links; with two, what one makes of a change would be news for the other, without an end. */
-  push(news: News) {
+  /**
+   * What code has changed by itself, the first reader's links pass on. What came of a move, those where it was made have passed on: were it done twice, what one makes of a
+   * change would be news for the other, without an end.
+   */
+  push(news: News, passedOn = false) {
     for (const id of news.closed) {
       this.closed.add(id)
       delete this.models[id]
     }
     Object.assign(this.models, news.models)
-    let quiet = false
+    let quiet = passedOn
     for (const call of this.readers) {
       call({ ...news, quiet })
       quiet = true

@@ -82,7 +82,7 @@ class Widgets {
       const { models } = newsOf(said)
       this.failed = 0
       this.known = said.more > 0 ? null : new Set(Object.keys(models))
-      if (!this.moving) this.states.push({ models, closed: [] })
+      if (!this.moving) this.states.push({ models, closed: [] }, true)
       this.tell()
     } catch (error) {
       const { status, code } = asProblem(error)
@@ -100,9 +100,9 @@ class Widgets {
     }
   }
 
-  hear = (news: ReturnType<typeof newsOf>) => {
+  hear = (news: ReturnType<typeof newsOf>, passedOn = false) => {
     if (this.known) for (const id of Object.keys(news.models)) this.known.add(id)
-    this.states.push(news)
+    this.states.push(news, passedOn)
     this.tell()
   }
 
@@ -164,7 +164,7 @@ class Widgets {
       this.known ??= new Set()
       news.closed = news.closed.filter((id) => id !== moved)
     }
-    this.hear(news)
+    this.hear(news, true)
     return news.models
   }
 }
