@@ -112,8 +112,8 @@ func TestWidgets(t *testing.T) {
 		t.Helper()
 		return tellsOf(t, k, kernel.Request{Code: code, Widgets: true, Model: true})
 	}
-	const make = "import ipywidgets as w\na = w.Widget('a', value=1, description='size')\nb = w.Widget('b', children=[a])\nother = w.Widget('c')\nb"
-	got := shows(make)
+	const first = "import ipywidgets as w\na = w.Widget('a', value=1, description='size')\nb = w.Widget('b', children=[a])\nother = w.Widget('c')\nb"
+	got := shows(first)
 	if !got.before || got.models["a"]["value"] != 1.0 || got.models["b"] == nil || got.models["c"] == nil {
 		t.Errorf("what is shown tells %+v", got)
 	}

@@ -65,7 +65,7 @@ export function WidgetView({ id, text, theme }: { id: string; text: string; them
     view: id,
     models: statesFor(id, told?.models ?? {}, place?.states.models ?? {}),
     fixed,
-    texts: { strange: w.widgetStrange, large: w.widgetLarge, gone: w.widgetMissing },
+    texts: { strange: w.widgetStrange, large: w.widgetLarge, gone: w.widgetMissing, upload: w.widgetUpload },
   })
   const move = async (what: Move) => {
     if (!place || fixed) return news.current?.({ done: what.n })
