@@ -79,6 +79,9 @@ body { background: ${c.ground}; color: ${c.text}; }
 .cove-widgets .widget-readout[contenteditable], .cove-widgets .widget-readout { color: ${c.text}; }
 .cove-widgets .jupyter-button, .cove-widgets .widget-toggle-button { border-radius: 6px; }
 .cove-widgets .jupyter-button.mod-primary, .cove-widgets .noUi-connect { background: ${accent}; }
+.cove-widgets select { appearance: auto; background-image: none !important; }
+.cove-widgets input { accent-color: ${accent}; }
+.cove-widgets .noUi-target { background: ${c.muted}; }
 .cove-widgets select option { background: ${c.ground}; color: ${c.text}; }
 .fa { font-style: normal; font-family: ${sans}; margin-inline-end: 4px; }
 .fa::before { content: '•'; }

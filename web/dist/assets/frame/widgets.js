@@ -83,6 +83,9 @@ body { background: ${t.ground}; color: ${t.text}; }
 .cove-widgets .widget-readout[contenteditable], .cove-widgets .widget-readout { color: ${t.text}; }
 .cove-widgets .jupyter-button, .cove-widgets .widget-toggle-button { border-radius: 6px; }
 .cove-widgets .jupyter-button.mod-primary, .cove-widgets .noUi-connect { background: ${n}; }
+.cove-widgets select { appearance: auto; background-image: none !important; }
+.cove-widgets input { accent-color: ${n}; }
+.cove-widgets .noUi-target { background: ${t.muted}; }
 .cove-widgets select option { background: ${t.ground}; color: ${t.text}; }
 .fa { font-style: normal; font-family: ${N_}; margin-inline-end: 4px; }
 .fa::before { content: '•'; }
