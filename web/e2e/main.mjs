@@ -26,6 +26,7 @@ await Promise.all([
     'previews',
     'findings',
     'screens',
+    'widgets',
   ),
 ])
 await end()

@@ -39,6 +39,7 @@ type Hub interface {
 	Kernels
 	Variables
 	Typing
+	Widgets
 	Processes
 	Ports
 	Networks
@@ -98,6 +99,12 @@ type Variables interface {
 	Table(ctx context.Context, who auth.Principal, session, kernel string, q kernel.TableQuery) (kernel.Table, error)
 	Profile(ctx context.Context, who auth.Principal, session, kernel, table string, column int) (kernel.Profile, error)
 	Preview(ctx context.Context, who auth.Principal, session string, look workspace.Look) (workspace.Entry, workspace.Preview, error)
+}
+
+// Widgets are the widgets of a hub's sessions.
+type Widgets interface {
+	Widgets(ctx context.Context, who auth.Principal, session, kernel string) (kernel.WidgetStates, error)
+	MoveWidget(ctx context.Context, who auth.Principal, session, kernel string, m hub.WidgetMove) (hub.Execution, error)
 }
 
 // Typing is what kernels say of code that somebody types.
@@ -304,6 +311,7 @@ func build(o Options) *server {
 	s.addKernels()
 	s.addVariables()
 	s.addTyping()
+	s.addWidgets()
 	s.addProcesses()
 	s.addPorts()
 	s.addNetwork()

@@ -62,6 +62,7 @@ type NewExecution struct {
 	AskBefore []string          `json:"ask_before,omitempty" maxItems:"100" example:"[\"git.git_commit\"]" doc:"Tools of these servers that wait for somebody's word before each call (POST /executions/{execution}/calls/{number}/approve); a * at the end makes a prefix"`
 	Approved  bool              `json:"approved,omitempty" doc:"Somebody has looked at the code, which the rules for code ask for (code_unapproved)"`
 	Input     bool              `json:"input,omitempty" doc:"You answer what the code asks for with input() and getpass(): its events have input_request (POST /executions/{execution}/inputs/{number}). Without this they raise EOFError"`
+	Widgets   bool              `json:"widgets,omitempty" doc:"You show widgets: the events have widgets, which tell the states of those that are shown or have changed, and an Output widget keeps what is shown inside (POST /sessions/{session}/kernels/{kernel}/widgets/{widget})"`
 	Restart   bool              `json:"restart,omitempty" doc:"Begin a new interpreter first: variables and imports are lost, files are kept"`
 }
 
@@ -239,7 +240,7 @@ func (s *server) createExecution(w http.ResponseWriter, r *http.Request, who aut
 		}
 	}
 	e, err := s.o.Hub.StartExecution(r.Context(), who, hub.NewExecution{Session: in.Session, Kernel: in.Body.Kernel, Code: in.Body.Code,
-		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Asks: in.Body.Input, Approved: in.Body.Approved, Servers: in.Body.Servers, AskBefore: in.Body.AskBefore, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
+		Program: in.Body.Program, Args: in.Body.Args, Environment: in.Body.Env, Columns: in.Body.Columns, Restart: in.Body.Restart, Asks: in.Body.Input, Widgets: in.Body.Widgets, Approved: in.Body.Approved, Servers: in.Body.Servers, AskBefore: in.Body.AskBefore, Timeout: time.Duration(in.Body.Timeout * float64(time.Second)), Once: r.Header.Get("Idempotency-Key")})
 	if err != nil {
 		return err
 	}

@@ -308,6 +308,14 @@ func (h *fakeHub) Profile(_ context.Context, who auth.Principal, id, name, table
 	return kernel.Profile{Name: "n", Rows: int64(column), Bars: []int64{1, 2}}, h.note(who, id, name, table)
 }
 
+func (h *fakeHub) Widgets(_ context.Context, who auth.Principal, id, name string) (kernel.WidgetStates, error) {
+	return kernel.WidgetStates{Models: map[string]any{"w": map[string]any{"model_name": "IntSliderModel"}}, More: 1}, h.note(who, id, name)
+}
+
+func (h *fakeHub) MoveWidget(_ context.Context, who auth.Principal, id, name string, m hub.WidgetMove) (hub.Execution, error) {
+	return hub.Execution{ID: "exe_1", Session: id, Kernel: name}, h.note(who, id, name, m.Widget)
+}
+
 func (h *fakeHub) RestartKernel(_ context.Context, who auth.Principal, id, name string) (hub.Kernel, error) {
 	return hub.Kernel{Name: name}, h.note(who, id, name)
 }

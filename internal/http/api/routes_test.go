@@ -52,6 +52,8 @@ var requests = map[string]request{
 	"check.run":           {"/checks", `{"code":"x = 1"}`, 200, `"rule":"F821"`},
 	"batch.run":           {"/batches", `{"session":"` + session + `","items":[{"code":"1+1","label":"a"},{"prompt":"What?"}]}`, 200, `{"type":"end","succeeded":2,"failed":0,"not_begun":0}`},
 	"variable.list":       {"/sessions/" + session + "/kernels/main/variables", "", 200, `"shape":[2,1]`},
+	"widget.list":         {"/sessions/" + session + "/kernels/main/widgets", "", 200, `"more":1`},
+	"widget.move":         {"/sessions/" + session + "/kernels/main/widgets/w", `{"state":{"value":5}}`, 200, `"id":"exe_1"`},
 	"code.complete":       {"/sessions/" + session + "/kernels/main/complete", `{"code":"pri","cursor":3}`, 200, `"matches":["prie"],"start":0,"end":3`},
 	"code.describe":       {"/sessions/" + session + "/kernels/main/describe", `{"code":"pri","cursor":3}`, 200, `"text":"pri at 3"`},
 	"code.is_complete":    {"/sessions/" + session + "/kernels/main/is-complete", `{"code":"for x in y:"}`, 200, `"status":"incomplete"`},

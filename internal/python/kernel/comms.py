@@ -1,7 +1,7 @@
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Comms: what widgets and a client of notebooks say to each other (comms.py, between kernel.py and variables.py in one file)
+# Comms: what widgets and a client of notebooks say to each other (comms.py, between kernel.py and widgets.py in one file)
 
 COMM_MIME = "application/vnd.cove.comm+json"  # a message of a comm, in a display
 MOST_COMMS = 2_000  # that a client is told of
@@ -32,6 +32,7 @@ class Comms:
     def tell(self, kind, content, metadata=None, buffers=None):
         kernel = self.kernel
         if not kernel.request.get("payloads") or kernel.outlet.child:
+            kernel.widgets.note(kind, content)
             return
         message = {"kind": kind, "content": content, "metadata": metadata or {},
                    "buffers": [base64.b64encode(memoryview(b).cast("B")).decode("ascii") for b in buffers or ()]}
@@ -42,13 +43,15 @@ class Comms:
         message = json.loads(text)
         kind, content = message["kind"], message["content"]
         manager = self.manager and self.manager()
-        if not manager:
-            if kind == "comm_open":
+        if not manager or self.kernel.widgets.wanted() and content.get("comm_id") not in manager.comms:
+            if kind == "comm_open" or not self.kernel.request.get("payloads"):
                 self.tell("comm_close", {"comm_id": content.get("comm_id"), "data": {}})
             return
         buffers = [memoryview(base64.b64decode(b)) for b in message.get("buffers") or ()]
         getattr(manager, {"comm_open": "comm_open", "comm_close": "comm_close"}.get(kind, "comm_msg"))(None, None, {
             "header": {**self.parent()["header"], "msg_type": kind}, "parent_header": {}, "content": content, "metadata": message.get("metadata") or {}, "buffers": buffers})
+        if self.kernel.widgets.wanted():
+            self.kernel.widgets.changed[content.get("comm_id")] = True  # what the client has set is told it when it holds
 
     def parent(self):
         """The client's message that runs now, in the form that ipykernel has it: an Output widget takes what is shown for it."""

@@ -117,9 +117,10 @@ class Manners:
         """Has render_notebook() make a whole page, and not a part for a notebook with RequireJS; code may say otherwise."""
         module.CurrentConfig.NOTEBOOK_TYPE = module.NotebookType.NTERACT
 
-    @staticmethod
-    def adapt_tqdm(module):
-        """Has bars for notebooks be those for terminals."""
+    def adapt_tqdm(self, module):
+        """Has bars for notebooks be those for terminals, where the client shows no widgets."""
+        if self.kernel.widgets.wanted() and getattr(module, "IProgress", None) is not None:
+            return
         from tqdm.std import tqdm, trange
         module.tqdm = module.tqdm_notebook = tqdm
         module.trange = module.tnrange = trange

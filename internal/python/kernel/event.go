@@ -11,7 +11,7 @@ import (
 )
 
 // Event is one thing that an execution emits. It is a closed sum type: Stream, Display, Result,
-// Error, ClearOutput, File, Install, Rollback, ToolCall, CallAsks, CallsWait, InputRequest, InputReply and Done. Everything but Install, Rollback and Done's measured fields comes from the sandbox and is hostile.
+// Error, ClearOutput, File, Install, Rollback, ToolCall, CallAsks, CallsWait, InputRequest, InputReply, Widgets and Done. Everything but Install, Rollback and Done's measured fields comes from the sandbox and is hostile.
 type Event interface{ event() }
 
 // Stream is text that the code, its C libraries or its child processes wrote. Chunks of one stream come in
@@ -255,6 +255,8 @@ type Request struct {
 	// Payloads says that the client takes what Jupyter's protocol has it do after a cell: pages of a pager, and text for the next cell. Each comes as a Display of the type MIMEPayload;
 	// for other clients pages are printed. It takes messages of comms, too: each comes as a Display of the type MIMEComm.
 	Payloads bool
+	// Widgets says that the client shows widgets by their states: events Widgets tell them. It does not go with Payloads.
+	Widgets bool
 	// Parent is what a client of Jupyter's protocol calls the message that has the code run; an Output widget asks for it.
 	Parent string
 	// Input answers input() and getpass(); nil makes them raise EOFError, unless there are Inputs. The execution's Timeout does not run meanwhile.

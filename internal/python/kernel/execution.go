@@ -78,7 +78,7 @@ func (x *execution) send() error {
 	return x.kernel.send(map[string]any{
 		"type": "execute", "id": x.id, "code": strings.ToValidUTF8(x.req.Code, "\uFFFD"), "mode": mode, "filename": x.req.Filename,
 		"args": args, "input": x.req.Input != nil || x.req.Inputs != nil, "standalone": x.req.Standalone, "missing": x.req.Missing != nil, "model": x.req.Model, "columns": x.req.Columns, "environment": x.req.Environment, "unnumbered": x.req.Unnumbered,
-		"payloads": x.req.Payloads, "parent": x.req.Parent, "tools": x.req.Tools.message(),
+		"payloads": x.req.Payloads, "widgets": x.req.Widgets, "parent": x.req.Parent, "tools": x.req.Tools.message(),
 	})
 }
 
@@ -324,6 +324,8 @@ func (x *execution) message(m message) (bool, error) {
 	switch s.Type {
 	case "display", "result", "error", "clear_output":
 		return false, x.show(s, int64(len(m.body)))
+	case "widgets":
+		return false, x.widgets(s, int64(len(m.body)))
 	case "input_request":
 		return false, x.ask(s)
 	case "module_request":

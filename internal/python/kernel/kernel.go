@@ -26,7 +26,7 @@ import (
 
 // driver has the parts of the file that the guest runs.
 //
-//go:embed kernel.py tools.py comms.py variables.py plot_style.py model_view.py charts.py vega.py error_hints.py compat_shims.py spawn.py packages.py ffprobe.py
+//go:embed kernel.py tools.py comms.py widgets.py variables.py plot_style.py model_view.py charts.py vega.py error_hints.py compat_shims.py spawn.py packages.py ffprobe.py
 var driver embed.FS
 
 // Main is the name of the kernel that every session has.
@@ -109,7 +109,7 @@ func Start(ctx context.Context, l *guestlink.Link, c Config) (*Kernel, error) {
 func driverSource() ([]byte, error) {
 	var source []byte
 	// The last ends in the call of main.
-	for _, name := range []string{"kernel.py", "tools.py", "comms.py", "variables.py", "plot_style.py", "model_view.py", "charts.py", "vega.py", "error_hints.py", "compat_shims.py", "spawn.py", "packages.py"} {
+	for _, name := range []string{"kernel.py", "tools.py", "comms.py", "widgets.py", "variables.py", "plot_style.py", "model_view.py", "charts.py", "vega.py", "error_hints.py", "compat_shims.py", "spawn.py", "packages.py"} {
 		part, err := driver.ReadFile(name)
 		if err != nil {
 			return nil, err

@@ -957,12 +957,14 @@ class Publisher(DisplayPublisher):
             if "text/plain" in data:
                 print(data["text/plain"])
             return
-        self.kernel.outlet.send({
-            "type": "display", "data": self.kernel.bundle(data), "metadata": metadata or {},
-            "display_id": str((transient or {}).get("display_id") or ""), "update": bool(update),
-        })
+        data, display_id, capture = self.kernel.bundle(data), str((transient or {}).get("display_id") or ""), self.kernel.widgets.capture
+        if capture is None or not capture.display(data, metadata, display_id, bool(update)):
+            self.kernel.outlet.send({"type": "display", "data": data, "metadata": metadata or {}, "display_id": display_id, "update": bool(update)})
 
     def clear_output(self, wait=False):
+        if self.kernel.widgets.capture is not None:
+            self.kernel.widgets.capture.clear(bool(wait))
+            return
         self.kernel.outlet.send({"type": "clear_output", "wait": bool(wait)})
 
 
@@ -1400,6 +1402,7 @@ class Kernel:
         self.spawn = Spawn(self)
         self.vega = Vega()
         self.comms = Comms(self)
+        self.widgets = Widgets(self)
         self.import_hooks = ImportHooks({
             "matplotlib": (prepare_matplotlib, self._adapt_matplotlib),
             "matplotlib.pyplot": (None, self.manners.adapt_pyplot),
@@ -1413,6 +1416,7 @@ class Kernel:
             "pandas.io.formats.format": (None, self.teller.widen),
             "numpy": (None, self.teller.widen_arrays),
             "comm": (None, self.comms.adapt),
+            "ipywidgets.widgets.widget_output": (None, self.widgets.adapt_output),
             "multiprocessing.spawn": (None, self.spawn.adapt),
             "tqdm.notebook": (None, self.manners.adapt_tqdm),
             "bokeh.io": (None, self.manners.adapt_bokeh),
@@ -1565,7 +1569,7 @@ class Kernel:
                           "pid": os.getpid(), "tools": True})
         handlers = {"execute": self.execute, "complete": self.complete, "inspect": self.inspect,
                     "is_complete": self.is_complete, "resumed": self.resumed, "trim": self.trim, "freeze": self.freeze, "forget": self.forget,
-                    "shutdown": self.shutdown, "survey": self.survey, "add_paths": self.add_paths, **self.variables.handlers()}
+                    "shutdown": self.shutdown, "survey": self.survey, "add_paths": self.add_paths, "widgets": self.widgets.answer, **self.variables.handlers()}
         while True:
             message = self.next_message()
             handler = handlers.get(message.get("type")) if isinstance(message, dict) else None
@@ -1634,6 +1638,7 @@ class Kernel:
             self.interrupts.enabled = False
             self.report(error)
         code = exit_code(self.exit, self.stderr) if self.exit is not None else int(self.failed)
+        self.widgets.end()
         if self.tools.open:
             self.tools.end()
         self.flush_c()
@@ -1813,6 +1818,7 @@ class Kernel:
         chart = self.teller.chart_of(data)
         if chart is not None:
             data[CHART_MIME] = chart
+        self.widgets.show(data)
         return data
 
     def complete(self, request):

@@ -42,6 +42,8 @@ type spoken struct {
 	Module      string          `json:"module"`
 	Loaded      json.RawMessage `json:"loaded"`
 	Calls       json.RawMessage `json:"calls"`
+	Models      json.RawMessage `json:"models"`
+	Closed      json.RawMessage `json:"closed"`
 }
 
 // hear decodes a driver's message.

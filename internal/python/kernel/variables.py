@@ -1,14 +1,13 @@
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# What the variables are, for people who look at them (variables.py, between comms.py and plot_style.py in one file)
+# What the variables are, for people who look at them (variables.py, between widgets.py and plot_style.py in one file)
 #
 # Nothing here runs code of the user's, who may have given a class a __repr__ that takes a minute: only values of types that Python, numpy, pandas and polars
 # bring are looked into, and others are told by their type alone.
 
 import datetime
 import decimal
-import weakref
 
 MOST_VARIABLES = 500
 MOST_ROWS, MOST_COLUMNS = 500, 200  # of a piece of a table

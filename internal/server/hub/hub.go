@@ -148,6 +148,7 @@ func New(o Options) (*Hub, error) {
 	h.Manager = live.New(h.work, h.Meter, h.Library, turnHooks{h}, end, live.Options{
 		Owner: o.Owner, Command: o.Command, Sessions: o.Sessions, Prepare: o.Prepare, Base: o.Base, Unsaved: o.Unsaved, ToolServers: o.ToolServers, Limits: o.Limits,
 		Network: o.Network, System: o.System, Images: o.Images, Telemetry: o.Telemetry, SessionMemory: o.SessionMemory, Room: o.Room, Shed: o.Shed, Unstartable: o.Unstartable,
+		Restarted: h.NotifyRestart,
 	})
 	return h, nil
 }

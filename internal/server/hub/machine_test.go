@@ -324,12 +324,13 @@ func (y *toy) CPU() (time.Duration, bool) {
 	defer y.m.mu.Unlock()
 	return y.m.burned, y.m.measures
 }
-func (y *toy) StartKernel(context.Context, string) error                         { return nil }
-func (y *toy) Reboot(context.Context) error                                      { return nil }
-func (y *toy) RestartKernel(context.Context, string) error                       { return nil }
-func (y *toy) StopKernel(context.Context, string) error                          { return nil }
-func (y *toy) KernelNames() []string                                             { return []string{"main", "other"} }
-func (y *toy) Variables(context.Context, string) (v kernel.Variables, err error) { return v, nil }
+func (y *toy) StartKernel(context.Context, string) error                          { return nil }
+func (y *toy) Reboot(context.Context) error                                       { return nil }
+func (y *toy) RestartKernel(context.Context, string) error                        { return nil }
+func (y *toy) StopKernel(context.Context, string) error                           { return nil }
+func (y *toy) KernelNames() []string                                              { return []string{"main", "other"} }
+func (y *toy) Variables(context.Context, string) (v kernel.Variables, err error)  { return v, nil }
+func (y *toy) Widgets(context.Context, string) (w kernel.WidgetStates, err error) { return w, nil }
 func (y *toy) Table(context.Context, string, kernel.TableQuery) (t kernel.Table, err error) {
 	return t, nil
 }

@@ -14,6 +14,7 @@ import (
 // What package live is asked with and gives, and what it needs of a session in memory.
 type (
 	Attachment      = live.Attachment
+	WidgetMove      = live.WidgetMove
 	NewExecution    = live.NewExecution
 	FileSystem      = live.FileSystem
 	FilesUse        = live.FilesUse

@@ -82,6 +82,8 @@ func eventRecord(e kernel.Event) Record {
 		return r
 	case kernel.Result:
 		return Record{"type": "result", "count": e.Count, "data": notNil(e.Data), "metadata": notNil(e.Metadata)}
+	case kernel.Widgets:
+		return Record{"type": "widgets", "models": notNil(e.Models), "closed": notNone(e.Closed)}
 	case kernel.Error:
 		r := Record{"type": "error", "name": e.Name, "value": e.Value, "traceback": append([]string{}, e.Traceback...)}
 		if e.Hint != "" {

@@ -24,12 +24,13 @@ var ignoreUnexported = cmpopts.IgnoreUnexported(installation.Provision{})
 func events() map[string]kernel.Event {
 	failure := problem.New(problem.IndexUnreachable, "no answer").WithHint("try later")
 	return map[string]kernel.Event{
-		`{"type":"stream","name":"stdout","text":"<b> 你好\n"}`:   kernel.Stream{Name: "stdout", Data: []byte("<b> 你好\n")},
-		`{"type":"stream","data":"/w==","name":"stderr"}`:       kernel.Stream{Name: "stderr", Data: []byte{0xff}},
-		`{"type":"stream","name":"stdout","text":""}`:           kernel.Stream{Name: "stdout", Data: []byte{}},
-		`{"type":"display","data":{},"metadata":{}}`:            kernel.Display{},
-		`{"type":"clear_output","wait":true}`:                   kernel.ClearOutput{Wait: true},
-		`{"type":"file","created":true,"path":"a b","size":12}`: kernel.File{Path: "a b", Size: 12, Created: true},
+		`{"type":"stream","name":"stdout","text":"<b> 你好\n"}`:                    kernel.Stream{Name: "stdout", Data: []byte("<b> 你好\n")},
+		`{"type":"stream","data":"/w==","name":"stderr"}`:                        kernel.Stream{Name: "stderr", Data: []byte{0xff}},
+		`{"type":"stream","name":"stdout","text":""}`:                            kernel.Stream{Name: "stdout", Data: []byte{}},
+		`{"type":"display","data":{},"metadata":{}}`:                             kernel.Display{},
+		`{"type":"widgets","closed":["b"],"models":{"a":{"state":{"value":5}}}}`: kernel.Widgets{Models: map[string]any{"a": map[string]any{"state": map[string]any{"value": 5.0}}}, Closed: []string{"b"}},
+		`{"type":"clear_output","wait":true}`:                                    kernel.ClearOutput{Wait: true},
+		`{"type":"file","created":true,"path":"a b","size":12}`:                  kernel.File{Path: "a b", Size: 12, Created: true},
 		`{"type":"display","data":{"application/json":{"n":1.5},"text/plain":"x"},"id":"d","metadata":{"a":[1]},"update":false}`: kernel.Display{
 			Data: kernel.Bundle{"text/plain": "x", "application/json": map[string]any{"n": 1.5}}, Metadata: map[string]any{"a": []any{1.0}}, ID: "d"},
 		`{"type":"result","count":3,"data":{"text/plain":"7"},"metadata":{}}`:                                  kernel.Result{Count: 3, Data: kernel.Bundle{"text/plain": "7"}},

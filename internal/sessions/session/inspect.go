@@ -15,6 +15,15 @@ func (s *Live) Variables(ctx context.Context, name string) (v kernel.Variables, 
 	return v, err
 }
 
+// Widgets returns the states of a kernel's widgets. It waits until the kernel is idle.
+func (s *Live) Widgets(ctx context.Context, name string) (w kernel.WidgetStates, err error) {
+	err = s.asked(ctx, name, func(k *kernel.Kernel) error {
+		w, err = k.Widgets(ctx)
+		return err
+	})
+	return w, err
+}
+
 // Table returns a piece of a table of a kernel. It waits until the kernel is idle. Problems: variable_unknown, not_a_table.
 func (s *Live) Table(ctx context.Context, name string, q kernel.TableQuery) (t kernel.Table, err error) {
 	err = s.asked(ctx, name, func(k *kernel.Kernel) error {

@@ -212,6 +212,11 @@ func (f *Feed) leave(r *changeReader) {
 	}
 }
 
+// NotifyRestart tells the followers of a project that a session has begun an interpreter anew, which no record says.
+func (f *Feed) NotifyRestart(project, session string) {
+	f.notify(project, Change{Kind: ChangedSession, ID: session, State: string(record.SessionActive)})
+}
+
 func (f *Feed) notify(project string, change Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

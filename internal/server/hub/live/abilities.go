@@ -47,6 +47,7 @@ type Inspector interface {
 	Variables(ctx context.Context, kernel string) (kernel.Variables, error)
 	Table(ctx context.Context, kernel string, q kernel.TableQuery) (kernel.Table, error)
 	Profile(ctx context.Context, kernel, table string, column int) (kernel.Profile, error)
+	Widgets(ctx context.Context, kernel string) (kernel.WidgetStates, error)
 	// Describe says what the name at cursor (in characters) of code stands for: its signature and what is written of it; "" where that is nothing known.
 	Describe(ctx context.Context, kernel, code string, cursor int) (string, error)
 	// Preview looks at a file of the workspace; it does not wait for a kernel. Problems: not_shown.

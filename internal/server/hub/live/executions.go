@@ -38,6 +38,8 @@ type NewExecution struct {
 	// Payloads and Parent are as in kernel.Request.
 	Payloads bool
 	Parent   string
+	// Widgets is as in kernel.Request.
+	Widgets bool
 	// Approved says that somebody has looked at code that CodeAsk would have wait.
 	Approved bool
 	// Environment are variables that are set before, and stay set in the kernel. They are not recorded.
@@ -73,6 +75,9 @@ func (m *Manager) StartExecution(ctx context.Context, who auth.Principal, n NewE
 		}
 		if n.Asks {
 			request += " asks"
+		}
+		if n.Widgets {
+			request += " widgets"
 		}
 		id, again, err = m.work.RunOnce(ctx, who, startAction, n.Once, request, func() (string, error) {
 			e, err = m.startExecution(ctx, who, n, detail)
@@ -172,7 +177,7 @@ const longestArguments = 128 << 10
 
 // request is what the kernel is asked for. Problems: invalid_request, process_invalid.
 func (n NewExecution) request() (kernel.Request, error) {
-	req := kernel.Request{Code: n.Code, Timeout: n.Timeout, Args: n.Args, Environment: n.Environment, Columns: n.Columns, Restart: n.Restart, Unnumbered: n.Unnumbered, Payloads: n.Payloads, Parent: n.Parent, Input: n.Input}
+	req := kernel.Request{Code: n.Code, Timeout: n.Timeout, Args: n.Args, Environment: n.Environment, Columns: n.Columns, Restart: n.Restart, Unnumbered: n.Unnumbered, Payloads: n.Payloads, Widgets: n.Widgets, Parent: n.Parent, Input: n.Input}
 	if n.Program != "" {
 		req.Mode, req.Filename = kernel.Script, n.Program
 	}

@@ -52,8 +52,16 @@ func (m *Manager) RestartKernel(ctx context.Context, who auth.Principal, session
 			return err
 		})
 	}
+	m.notifyRestart(who, session, err)
 	m.work.WriteAudit(ctx, who, "kernel.restart", session, name, err)
 	return m.describeKernel(session, name), err
+}
+
+// notifyRestart has followers of changes hear of a session that has begun an interpreter anew: what they show of the former one is gone.
+func (m *Manager) notifyRestart(who auth.Principal, session string, err error) {
+	if err == nil && m.o.Restarted != nil {
+		m.o.Restarted(who.Project, session)
+	}
 }
 
 // RebootSession ends all that runs in a session, its code as well as its processes, as when a computer is switched off and on. Files stay, but for those in /dev/shm; of the kernels "main" alone is
@@ -68,6 +76,7 @@ func (m *Manager) RebootSession(ctx context.Context, who auth.Principal, session
 			return l.Reboot(ctx)
 		})
 	}
+	m.notifyRestart(who, session, err)
 	m.work.WriteAudit(ctx, who, "session.reboot", session, "", err)
 	return err
 }

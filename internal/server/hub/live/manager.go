@@ -39,6 +39,8 @@ type Options struct {
 	Room          func() (memory.Room, error)
 	Shed          func() bool
 	Unstartable   func() error
+	// Restarted is called when a session has begun an interpreter anew; nil: nobody asks.
+	Restarted func(project, session string)
 }
 
 // Manager is safe for concurrent use.

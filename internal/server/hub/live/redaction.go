@@ -98,6 +98,9 @@ func (r *redactor) whole(event record.Event) record.Event {
 	case kernel.Result:
 		e.Data, e.Metadata, e.Told = r.bundle(e.Data), r.metadata(e.Metadata), r.told(e.Told)
 		return e
+	case kernel.Widgets:
+		e.Models = r.metadata(e.Models)
+		return e
 	case kernel.Error:
 		e.Name, e.Value, e.Hint = r.text(e.Name), r.text(e.Value), r.text(e.Hint)
 		// A private key is on several lines.
