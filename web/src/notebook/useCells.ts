@@ -53,7 +53,7 @@ export interface Focus {
 }
 
 export type Act = (
-  what: Command | 'change' | 'focus' | 'choose' | 'over' | 'from' | 'fold',
+  what: Command | 'change' | 'focus' | 'choose' | 'over' | 'from' | 'fold' | 'draw',
   key: string,
   detail?: string,
 ) => void
@@ -125,8 +125,9 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
   }, [])
 
   const run = useCallback(
-    async (key: string) => {
-      const cell = now.current.find((c) => c.key === key)
+    async (key: string, instead?: string) => {
+      const found = now.current.find((c) => c.key === key)
+      const cell = found && instead !== undefined ? { ...found, code: instead } : found
       if (!cell?.code.trim() || cell.kind) return
       setStarting((b) => new Set(b).add(key))
       const headers = once()
@@ -140,7 +141,15 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
           ),
         )) as Execution
         known.current.add(made.id)
-        edit((all) => change(all, key, { ran: cell.code, execution: made.id, session, at: latest(all) + 1 }))
+        edit((all) =>
+          change(all, key, {
+            ...(instead === undefined ? {} : { code: instead }),
+            ran: cell.code,
+            execution: made.id,
+            session,
+            at: latest(all) + 1,
+          }),
+        )
       } catch (error) {
         complain(error)
         wait([])
@@ -246,6 +255,7 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
         fold: () => setFocus({ key, edit: false }),
         over: () => over(key, detail ?? ''),
         from: () => runAll(runnable(now.current, index)),
+        draw: () => void run(key, detail),
         run: () => {
           void run(key)
           setFocus({ key, edit: false })
