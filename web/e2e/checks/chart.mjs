@@ -1,6 +1,6 @@
 // Charts that people make of tables, by choosing columns.
 import { check, expect, picture, until } from '../kit.mjs'
-import { answered, ask, asViewer, audit, cell, ended } from '../people.mjs'
+import { answered, ask, asViewer, audit, cell, ended, unfold } from '../people.mjs'
 
 const sales = `import random
 random.seed(1)
@@ -109,7 +109,7 @@ await check(
     await ask(page, 'run: print("after the chart")')
     await until(async () => (await page.locator('[data-turn]').count()) === 2, 'the second question')
     await page.locator('[data-turn]').nth(1).locator('details summary').first().click()
-    await page.locator('[data-turn]').nth(1).getByText('The user drew this chart').waitFor()
+    await page.locator('[data-turn]').nth(1).getByText('The user drew this chart').first().waitFor()
     await ended(page)
 
     await asViewer(context, async (other) => {
@@ -188,6 +188,54 @@ await check(
     await panel(page).waitFor()
     await draw(page)
     await until(async () => (await page.locator('[data-cell] img[data-drawn]').count()) === 2, 'two charts')
+    // A chart of a notebook is changed in its cell.
+    await page.getByRole('button', { name: 'Files and session' }).first().click()
+    const cells = await page.locator('[data-cell]').count()
+    await page
+      .locator('[data-cell]')
+      .filter({ has: page.locator('img[data-drawn]') })
+      .last()
+      .getByRole('button', { name: /^Actions for cell/ })
+      .click()
+    await page.getByRole('menuitem', { name: 'Edit chart' }).click()
+    await panel(page).waitFor()
+    await field(page, 'Title').fill('In its cell')
+    await draw(page, 'Update chart')
+    await until(
+      async () =>
+        (await page.locator('[data-cell] .cm-content').allInnerTexts()).some((t) => t.includes('In its cell')),
+      'the code of the cell',
+    )
+    expect((await page.locator('[data-cell]').count()) === cells, 'no other cell')
+  },
+)
+
+await check(
+  'a chart is made of a step’s result, which has no name',
+  { viewport: { width: 1440, height: 900 }, colorScheme: 'dark', locale: 'zh-CN' },
+  async (page) => {
+    const box = page.locator('textarea').first()
+    await box.fill(
+      "run: import pandas as pd\npd.DataFrame({'城市': ['北京', '上海', '广州'] * 4, '月份': pd.date_range('2025-01-01', periods=12), '销售额': range(12)}).query('销售额 > 1')",
+    )
+    await box.press('Enter')
+    await answered(page, 'It ran.')
+    await ended(page)
+    await unfold(page)
+    await page.getByRole('button', { name: '图表…' }).first().click()
+    const form = page.getByRole('form', { name: '图表设置' })
+    await form.waitFor()
+    await form.getByLabel('颜色依据', { exact: true }).selectOption({ label: '城市' })
+    await form.getByLabel('标题', { exact: true }).fill('各城市销售额')
+    await picture(page, 'chart-result-zh-panel')
+    await form.getByRole('button', { name: '绘制图表' }).click()
+    await figure(page).waitFor()
+    await audit(page, 'a chart of one’s own, dark and Chinese')
+    await picture(page, 'chart-result-zh')
+    // What was undone is seen to be.
+    await page.getByRole('button', { name: '撤销这一轮' }).last().click()
+    await page.getByRole('dialog').getByRole('button', { name: '撤销' }).last().click()
+    await page.locator('[data-own-chart][data-undone]').waitFor()
   },
 )
 

@@ -38,18 +38,28 @@ const keyOf = (session: string) => ['executions', session, 'charts']
 /** Of a session, the newest. */
 const mostPages = 20
 
+/** What was read of a session: the executions without a turn, and the newest one of all that had ended then with those before it. */
+const read = new Map<string, { list: Execution[]; upTo: string }>()
+const goes = (e: Execution) => e.state === 'running' || e.state === 'queued'
+
+/** Reads what a session ran since the last time. Steps of turns are read with their turns. */
 async function executionsOf(session: string): Promise<Execution[]> {
-  const out: Execution[] = []
+  const before = read.get(session)
+  const fresh: Execution[] = []
   let after: string | undefined
   for (let page = 0; page < mostPages; page++) {
     const query = { limit: 100, ...(after ? { after } : {}) }
     const got = await data(client.GET('/sessions/{session}/executions', { params: { path: { session }, query } }))
-    // Steps of turns are read with their turns.
-    out.push(...got.items.filter((e) => !e.turn))
+    const known = before ? got.items.findIndex((e) => e.id === before.upTo) : -1
+    fresh.push(...(known < 0 ? got.items : got.items.slice(0, known)))
     after = got.next
-    if (!after) break
+    if (known >= 0 || !after) break
   }
-  return out
+  const ids = new Set(fresh.map((e) => e.id))
+  const list = [...fresh.filter((e) => !e.turn), ...(before?.list ?? []).filter((e) => !ids.has(e.id))]
+  const upTo = fresh[fresh.findLastIndex(goes) + 1]?.id ?? before?.upTo ?? ''
+  read.set(session, { list, upTo })
+  return list
 }
 
 /** Runs the code of a chart, which goes on whether or not the page stays. */

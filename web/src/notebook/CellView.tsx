@@ -1,5 +1,5 @@
 import { Play, Square } from 'lucide-react'
-import { memo, use, useEffect, useMemo, useRef } from 'react'
+import { memo, use, useEffect, useMemo, useRef, useState } from 'react'
 import { ChartingContext, isFresh } from '../chart/run'
 import { readMarked } from '../chart/settings'
 import { sourceAgain } from '../chart/source'
@@ -108,6 +108,8 @@ export const CellView = memo(function CellView(props: CellProps) {
     act(what, cell.key)
   }
   const charts = use(ChartingContext)
+  // An editor has the code that it began with.
+  const [drawn, setDrawn] = useState(0)
   const chart = useMemo(() => (cell.kind ? null : readMarked(cell.code)), [cell.kind, cell.code])
   const editChart = () => {
     if (!chart || !session) return
@@ -115,7 +117,10 @@ export const CellView = memo(function CellView(props: CellProps) {
       name: '',
       find: () => sourceAgain(session, chart.settings.from),
       start: chart,
-      run: (code) => act('draw', cell.key, code),
+      run: (code) => {
+        act('draw', cell.key, code)
+        setDrawn((n) => n + 1)
+      },
     })
   }
   const actions = [
@@ -155,7 +160,7 @@ export const CellView = memo(function CellView(props: CellProps) {
       ) : (
         <div className={css.editor}>
           <Editor
-            key={cell.kind ?? 'python'}
+            key={`${cell.kind ?? 'python'} ${drawn}`}
             plain={!!cell.kind}
             code={cell.code}
             label={cell.kind ? n.text(number) : n.code(number)}

@@ -141,15 +141,7 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
           ),
         )) as Execution
         known.current.add(made.id)
-        edit((all) =>
-          change(all, key, {
-            ...(instead === undefined ? {} : { code: instead }),
-            ran: cell.code,
-            execution: made.id,
-            session,
-            at: latest(all) + 1,
-          }),
-        )
+        edit((all) => change(all, key, { ran: cell.code, execution: made.id, session, at: latest(all) + 1 }))
       } catch (error) {
         complain(error)
         wait([])
@@ -255,7 +247,10 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
         fold: () => setFocus({ key, edit: false }),
         over: () => over(key, detail ?? ''),
         from: () => runAll(runnable(now.current, index)),
-        draw: () => void run(key, detail),
+        draw: () => {
+          edit((all) => change(all, key, { code: detail ?? '' }))
+          void run(key, detail)
+        },
         run: () => {
           void run(key)
           setFocus({ key, edit: false })
