@@ -272,6 +272,19 @@ function ofTables(out: Case[]) {
     x: column(0, '0', []),
     y: [column(1, '1', [])],
   })
+  const result = { of: 'variable', name: 'table', form: 'result' } as const
+  const forms = {
+    'a DataFrame': 'table = pd.DataFrame({"a": ["p", "q"], "b": [1, 2]})',
+    polars: 'import polars\ntable = polars.DataFrame({"a": ["p", None], "b": [1, 2]})',
+    'an array': 'import numpy as np\ntable = np.array([["p", "1"], ["q", "2"]])',
+  }
+  for (const [name, setup] of Object.entries(forms))
+    add(out, `a result that is ${name}`, setup, { from: result, x: column(0, '0', []), y: [column(1, '1', [])] })
+  add(out, 'a result that is a series', 'table = pd.Series([1, 2], index=pd.Index(["p", "q"], name="k"), name="b")', {
+    from: result,
+    x: index,
+    y: [column(0, 'b', ['b'])],
+  })
   add(out, 'a variable of a strange name', 'globals()["a \\"b"] = pd.DataFrame({"a": ["p"], "b": [1]})', {
     from: { of: 'variable', name: 'a "b', form: 'frame' },
     x: a,

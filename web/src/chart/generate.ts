@@ -152,6 +152,18 @@ function cleaning(plan: Plan): string[] {
   return out
 }
 
+/** Makes a DataFrame of what is another table: a Series, one of polars, or an array. */
+const framing = [
+  'if hasattr(table, "to_frame"):',
+  '    table = table.to_frame()',
+  'elif hasattr(table, "to_series"):',
+  '    found = {i: table.to_series(i).to_numpy() for i in range(table.width)}',
+  '    table = pd.DataFrame(found).set_axis(table.columns, axis=1)',
+  'elif not isinstance(table, pd.DataFrame):',
+  '    table = pd.DataFrame(table)',
+  '',
+]
+
 /** The program of a chart, without its mark. It leaves nothing in the session but a name that begins with an underscore. */
 export function generate(asked: Settings, said: Said): string {
   if (asked.removed) return 'pass\n'
@@ -186,6 +198,7 @@ export function generate(asked: Settings, said: Said): string {
             '',
           ]
         : []),
+      ...(s.from.of === 'variable' && s.from.form === 'result' ? framing : []),
       'data = pd.DataFrame({',
       ...indent(columns),
       '})',

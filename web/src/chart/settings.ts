@@ -18,8 +18,9 @@ export interface Column {
   named: boolean
 }
 
+/** A variable by its kind; `result` is what a cell's last line was, of which the page does not know the kind. */
 export type Origin =
-  | { of: 'variable'; name: string; form: 'frame' | 'series' | 'array' | 'polars' }
+  | { of: 'variable'; name: string; form: 'frame' | 'series' | 'array' | 'polars' | 'result' }
   | {
       of: 'file'
       path: string
@@ -96,7 +97,11 @@ function columnOf(v: unknown): Column | null {
 function originOf(v: unknown): Origin | null {
   const o = object(v)
   if (o.of === 'variable' && typeof o.name === 'string' && o.name.length <= 200)
-    return { of: 'variable', name: o.name, form: one(['frame', 'series', 'array', 'polars'], o.form, 'frame') }
+    return {
+      of: 'variable',
+      name: o.name,
+      form: one(['frame', 'series', 'array', 'polars', 'result'], o.form, 'frame'),
+    }
   if (o.of !== 'file' || typeof o.path !== 'string' || !o.path || o.path.length > 4096) return null
   const more = (key: 'separator' | 'encoding' | 'sheet') => {
     const said = text(o[key], 200)

@@ -66,7 +66,7 @@ export async function sourceOfShown(session: string, shown: Sheet, count: number
   }
   if (count < 1) return null
   const sheet = await readIfThere(session, `_${count}`)
-  return sheet && same(shown, sheet) ? { from: { of: 'variable', name: `_${count}`, form: 'frame' }, sheet } : null
+  return sheet && same(shown, sheet) ? { from: { of: 'variable', name: `_${count}`, form: 'result' }, sheet } : null
 }
 
 const ways: [RegExp, 'csv' | 'excel' | 'parquet'][] = [
