@@ -8,7 +8,19 @@ const lane = async (...names) => {
   for (const name of names) await import(`./checks/${name}.mjs`)
 }
 await Promise.all([
-  lane('signin', 'problems', 'people', 'asking', 'steps', 'streams', 'outputs', 'charts', 'keyboard', 'chinese'),
+  lane(
+    'signin',
+    'problems',
+    'people',
+    'asking',
+    'steps',
+    'streams',
+    'outputs',
+    'charts',
+    'chart',
+    'keyboard',
+    'chinese',
+  ),
   lane(
     'worlds',
     'queue',

@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"path"
@@ -61,6 +62,10 @@ func (s *server) export(w http.ResponseWriter, r *http.Request, who auth.Princip
 	d := notebook.Document{Title: c.Title, Python: c.Metadata["python"], Created: c.Created, Files: fileNames(c)}
 	size := int64(0)
 	outdated := hub.Outdated(turns)
+	charts, err := s.ownCharts(r.Context(), who, turns)
+	if err != nil {
+		return err
+	}
 	for i, t := range turns {
 		events, err := s.eventsOf(r.Context(), who, t, &size)
 		if err != nil {
@@ -68,7 +73,11 @@ func (s *server) export(w http.ResponseWriter, r *http.Request, who auth.Princip
 		}
 		turn := notebook.ReadTurn(t.Prompt, t.Answer, events)
 		turn.Outdated = outdated[i]
-		d.Turns = append(d.Turns, turn)
+		after, err := s.chartTurn(r.Context(), who, turns, i, charts, &size)
+		if err != nil {
+			return err
+		}
+		d.Turns = append(append(d.Turns, turn), after...)
 	}
 	var out bytes.Buffer // whole, so that what fails is no half document
 	if err := as.write(&out, d); err != nil {
@@ -91,10 +100,7 @@ func (s *server) eventsOf(ctx context.Context, who auth.Principal, t hub.Turn, s
 		if err != nil {
 			return nil, err
 		}
-		if *size += int64(len(n.Event)); *size > largestExport {
-			return nil, problem.New(problem.ExportTooLarge, "the turns with their outputs have more than 64 MiB").WithHint("name an earlier turn: ?turn=trn_...")
-		}
-		if err := bodybudget.Recall(ctx, 4**size); err != nil {
+		if err := countExport(ctx, n.Event, size); err != nil {
 			return nil, err
 		}
 		if n.Gap {
@@ -105,6 +111,14 @@ func (s *server) eventsOf(ctx context.Context, who auth.Principal, t hub.Turn, s
 		}
 	}
 	return out, nil
+}
+
+// countExport adds an event to what was read for a document, and refuses what is too much.
+func countExport(ctx context.Context, event json.RawMessage, size *int64) error {
+	if *size += int64(len(event)); *size > largestExport {
+		return problem.New(problem.ExportTooLarge, "the turns with their outputs have more than 64 MiB").WithHint("name an earlier turn: ?turn=trn_...")
+	}
+	return bodybudget.Recall(ctx, 4**size)
 }
 
 // fileName is a conversation's title as the name of a file, on whatever system it is saved.

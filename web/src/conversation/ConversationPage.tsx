@@ -4,6 +4,10 @@ import { useLocation, useSearchParams } from 'wouter'
 import type { Queued, Turn } from '../api/client'
 import { asProblem } from '../api/problem'
 import { refresh, titleOf, useConversation, useQueue, useSession, useTurns } from '../api/queries'
+import { Charting } from '../chart/Charting'
+import { ChartStep } from '../chart/ChartStep'
+import { chartInstructions, withCharts } from '../chart/quote'
+import { useOwnCharts } from '../chart/run'
 import { attached, restore } from '../composer/attachments'
 import { Composer, type ComposerHandle, type Question } from '../composer/Composer'
 import { DropZone } from '../composer/DropZone'
@@ -61,6 +65,11 @@ export function ConversationPage({ id }: { id: string }) {
   const last = branch.at(-1)
   const session = last?.undone?.session ?? last?.session ?? conversation.data?.session
   const { box, atEnd, toEnd } = useBottom(branch.length)
+  const charts = useOwnCharts(branch, session)
+  const quoted = useCallback(
+    (question: Question) => ({ ...question, text: withCharts(question.text, charts.get(last?.id ?? '') ?? [], w) }),
+    [charts, last, w],
+  )
 
   useEffect(
     () =>
@@ -75,24 +84,28 @@ export function ConversationPage({ id }: { id: string }) {
   const ask = useCallback(
     async (question: Question) => {
       const end = last
-      const asked = await askQuestion(question, id, end ? { parent: end.id, ...(session ? { session } : {}) } : {})
+      const said = quoted(question)
+      const asked = await askQuestion(said, id, {
+        ...(end ? { parent: end.id, ...(session ? { session } : {}) } : {}),
+        ...(said.text !== question.text ? { instructions: chartInstructions } : {}),
+      })
       setSaid(w.turn.started)
       setSearch({ turn: asked.id }, { replace: true })
       toEnd()
     },
-    [id, last, session, setSearch, toEnd, w],
+    [id, last, quoted, session, setSearch, toEnd, w],
   )
 
   // One that is held waits for somebody; what is asked meanwhile need not.
   const queues = !!current || (queue.length > 0 && !queue[0]?.held)
   const onSend = useCallback(
     (question: Question) =>
-      void (queues ? putQuestion(question, id) : ask(question)).catch((error) => {
+      void (queues ? putQuestion(current ? question : quoted(question), id) : ask(question)).catch((error) => {
         complain(error, w.composer.notQueued)
         restore(id, question.files)
         composer.current?.fill(question.text)
       }),
-    [id, queues, ask, w],
+    [id, queues, current, quoted, ask, w],
   )
   const onStop = useCallback(() => current && void stopTurn(current), [current])
   const onEditQueued = useCallback(
@@ -182,128 +195,150 @@ export function ConversationPage({ id }: { id: string }) {
   const offer = useOffer(session, branch, queues)
 
   return (
-    <Page
-      title={title}
-      tab={waits ? w.approval.tab(title) : undefined}
-      panels={<Panels session={session} />}
-      actions={
-        <>
-          <Segments
-            label={w.view.label}
-            value={notebook ? 'notebook' : 'conversation'}
-            options={[
-              { id: 'conversation', name: w.view.conversation, icon: <MessagesSquare size={18} aria-hidden /> },
-              { id: 'notebook', name: w.view.notebook, icon: <SquareTerminal size={18} aria-hidden /> },
-            ]}
-            onChange={(view) =>
-              setSearch((now) => {
-                const next = new URLSearchParams(now)
-                if (view === 'notebook') next.set('view', view)
-                else next.delete('view')
-                return next
-              })
-            }
-          />
-          <ShareMenu
-            conversation={id}
-            title={title}
-            branch={branch}
-            onFork={actions.fork}
-            onPrint={() => setPrinting(true)}
-          />
-        </>
-      }
-    >
-      {notebook ? (
-        <Suspense fallback={<p className={css.quiet}>{w.loading}</p>}>
-          {session ? (
-            <Notebook session={session} turns={branch} />
-          ) : (
-            <p className={css.quiet}>{w.notebook.noSession}</p>
-          )}
-        </Suspense>
-      ) : (
-        <>
-          <div className={css.scroll} ref={box}>
-            <div className={css.column}>
-              {failed && (
-                <ProblemBox
-                  error={asProblem(failed)}
-                  onRetry={() => void Promise.all([turns.refetch(), conversation.refetch()])}
-                />
-              )}
-              {turns.isPending && <p className={css.quiet}>{w.loading}</p>}
-              {branch.length > visible.length && (
-                <button type="button" data-earlier className={css.earlier} onClick={() => setShown((n) => n + window_)}>
-                  {w.turn.earlier(branch.length - visible.length)}
-                </button>
-              )}
-              <Figures>
-                <StepsContext value={steps}>
-                  {visible.map((t) => (
-                    <Fragment key={t.id}>
-                      <TurnItem
-                        turn={t}
-                        versions={versionsOf(all, t)
-                          .map((s) => s.id)
-                          .join(' ')}
-                        busy={!!current}
-                        editing={editing === t.id}
-                        onEdit={setEditing}
-                        actions={actions}
-                        outdated={outdated.has(t.id)}
-                        undone={undone.has(t.id)}
-                        saved={rollback && teller === t.id ? savedAs(rollback, w) : ''}
-                      />
-                      {t.undone && undone.has(t.id) && (
-                        <Undone
-                          turn={t}
-                          questions={branch.indexOf(t) - branch.findIndex((b) => b.id === t.undone?.from) + 1}
-                          onRedo={t === last && !current ? () => void actions.redo(t) : undefined}
-                        />
-                      )}
-                      {t.id === lastCopied && <ForkedFrom origin={conversation.data?.origin} />}
-                    </Fragment>
-                  ))}
-                </StepsContext>
-              </Figures>
-            </div>
-          </div>
-          <p className={parts.hidden} role="status">
-            {said}
-          </p>
-          <div className={css.dock}>
-            {!atEnd && (
-              <IconButton label={w.turn.toEnd} className={css.toEnd} onClick={() => toEnd(true)}>
-                <ArrowDown size={18} aria-hidden />
-              </IconButton>
-            )}
-            <LinkBar live={link} />
-            {session && !teller && <Rollback session={session} rollback={rollback} />}
-            <Queue queue={queue} onEdit={onEditQueued} />
-            <Composer
-              ref={composer}
-              scope={id}
-              busy={!!current}
-              onSend={onSend}
-              onStop={onStop}
-              onUp={onUp}
-              placeholder={w.composer.next}
-              autoFocus
-              approval={conversation.data?.approval ?? null}
-              onApproval={onApproval}
-              offer={offer}
+    <Charting session={session} after={last?.id} busy={!!current}>
+      <Page
+        title={title}
+        tab={waits ? w.approval.tab(title) : undefined}
+        panels={<Panels session={session} />}
+        actions={
+          <>
+            <Segments
+              label={w.view.label}
+              value={notebook ? 'notebook' : 'conversation'}
+              options={[
+                { id: 'conversation', name: w.view.conversation, icon: <MessagesSquare size={18} aria-hidden /> },
+                { id: 'notebook', name: w.view.notebook, icon: <SquareTerminal size={18} aria-hidden /> },
+              ]}
+              onChange={(view) =>
+                setSearch((now) => {
+                  const next = new URLSearchParams(now)
+                  if (view === 'notebook') next.set('view', view)
+                  else next.delete('view')
+                  return next
+                })
+              }
             />
-            <ContextMeter branch={branch} />
-          </div>
-          <DropZone scope={id} />
-        </>
-      )}
-      {printing && (
-        <Suspense fallback={null}>
-          <PrintView title={title} branch={branch} created={branch[0]?.created_at} onClose={() => setPrinting(false)} />
-        </Suspense>
-      )}
-    </Page>
+            <ShareMenu
+              conversation={id}
+              title={title}
+              branch={branch}
+              onFork={actions.fork}
+              onPrint={() => setPrinting(true)}
+            />
+          </>
+        }
+      >
+        {notebook ? (
+          <Suspense fallback={<p className={css.quiet}>{w.loading}</p>}>
+            {session ? (
+              <Notebook session={session} turns={branch} />
+            ) : (
+              <p className={css.quiet}>{w.notebook.noSession}</p>
+            )}
+          </Suspense>
+        ) : (
+          <>
+            <div className={css.scroll} ref={box}>
+              <div className={css.column}>
+                {failed && (
+                  <ProblemBox
+                    error={asProblem(failed)}
+                    onRetry={() => void Promise.all([turns.refetch(), conversation.refetch()])}
+                  />
+                )}
+                {turns.isPending && <p className={css.quiet}>{w.loading}</p>}
+                {branch.length > visible.length && (
+                  <button
+                    type="button"
+                    data-earlier
+                    className={css.earlier}
+                    onClick={() => setShown((n) => n + window_)}
+                  >
+                    {w.turn.earlier(branch.length - visible.length)}
+                  </button>
+                )}
+                <Figures>
+                  <StepsContext value={steps}>
+                    {visible.map((t) => (
+                      <Fragment key={t.id}>
+                        <TurnItem
+                          turn={t}
+                          versions={versionsOf(all, t)
+                            .map((s) => s.id)
+                            .join(' ')}
+                          busy={!!current}
+                          editing={editing === t.id}
+                          onEdit={setEditing}
+                          actions={actions}
+                          outdated={outdated.has(t.id)}
+                          undone={undone.has(t.id)}
+                          saved={rollback && teller === t.id ? savedAs(rollback, w) : ''}
+                        />
+                        {charts.get(t.id)?.map((c) => (
+                          <ChartStep
+                            key={c.id}
+                            chart={c}
+                            session={session}
+                            busy={!!current}
+                            undone={undone.has(t.id) && c.versions[0]?.execution.session !== t.undone?.session}
+                          />
+                        ))}
+                        {t.undone && undone.has(t.id) && (
+                          <Undone
+                            turn={t}
+                            questions={branch.indexOf(t) - branch.findIndex((b) => b.id === t.undone?.from) + 1}
+                            onRedo={t === last && !current ? () => void actions.redo(t) : undefined}
+                          />
+                        )}
+                        {t.id === lastCopied && <ForkedFrom origin={conversation.data?.origin} />}
+                      </Fragment>
+                    ))}
+                  </StepsContext>
+                </Figures>
+              </div>
+            </div>
+            <p className={parts.hidden} role="status">
+              {said}
+            </p>
+            <div className={css.dock}>
+              {!atEnd && (
+                <IconButton label={w.turn.toEnd} className={css.toEnd} onClick={() => toEnd(true)}>
+                  <ArrowDown size={18} aria-hidden />
+                </IconButton>
+              )}
+              <LinkBar live={link} />
+              {session && !teller && <Rollback session={session} rollback={rollback} />}
+              <Queue queue={queue} onEdit={onEditQueued} />
+              <Composer
+                ref={composer}
+                scope={id}
+                busy={!!current}
+                onSend={onSend}
+                onStop={onStop}
+                onUp={onUp}
+                placeholder={w.composer.next}
+                autoFocus
+                approval={conversation.data?.approval ?? null}
+                onApproval={onApproval}
+                offer={offer}
+              />
+              <ContextMeter branch={branch} />
+            </div>
+            <DropZone scope={id} />
+          </>
+        )}
+        {printing && (
+          <Suspense fallback={null}>
+            <PrintView
+              title={title}
+              branch={branch}
+              created={branch[0]?.created_at}
+              charts={charts}
+              onClose={() => setPrinting(false)}
+            />
+          </Suspense>
+        )}
+      </Page>
+    </Charting>
   )
 }

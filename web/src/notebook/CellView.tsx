@@ -1,5 +1,8 @@
 import { Play, Square } from 'lucide-react'
-import { memo, useEffect, useMemo, useRef } from 'react'
+import { memo, use, useEffect, useMemo, useRef, useState } from 'react'
+import { ChartingContext, isFresh } from '../chart/run'
+import { readMarked } from '../chart/settings'
+import { sourceAgain } from '../chart/source'
 import { useAnswer } from '../events/answer'
 import { executionLive, useLive } from '../events/live'
 import { AnswerContext, Markdown, Outputs } from '../output'
@@ -91,6 +94,9 @@ export const CellView = memo(function CellView(props: CellProps) {
     el.focus({ preventScroll: true })
     el.scrollIntoView({ block: 'nearest' })
   }, [chosen, editing])
+  useEffect(() => {
+    if (isFresh(cell.execution)) box.current?.scrollIntoView({ block: 'nearest' })
+  }, [cell.execution])
   const onKey = (e: React.KeyboardEvent) => {
     if (isComposing(e) || e.target !== e.currentTarget) return
     const last = e.timeStamp - before.current.at < together ? before.current.key : ''
@@ -101,7 +107,24 @@ export const CellView = memo(function CellView(props: CellProps) {
     e.stopPropagation()
     act(what, cell.key)
   }
+  const charts = use(ChartingContext)
+  // An editor has the code that it began with.
+  const [drawn, setDrawn] = useState(0)
+  const chart = useMemo(() => (cell.kind ? null : readMarked(cell.code)), [cell.kind, cell.code])
+  const editChart = () => {
+    if (!chart || !session) return
+    charts?.open({
+      name: '',
+      find: () => sourceAgain(session, chart.settings.from),
+      start: chart,
+      run: (code) => {
+        act('draw', cell.key, code)
+        setDrawn((n) => n + 1)
+      },
+    })
+  }
   const actions = [
+    ...(chart && charts && !busy ? [{ id: 'chart', label: w.charting.edit, act: editChart }] : []),
     ...(cell.kind
       ? [{ id: 'python', label: n.toPython, act: () => act('python', cell.key) }]
       : [
@@ -137,7 +160,7 @@ export const CellView = memo(function CellView(props: CellProps) {
       ) : (
         <div className={css.editor}>
           <Editor
-            key={cell.kind ?? 'python'}
+            key={`${cell.kind ?? 'python'} ${drawn}`}
             plain={!!cell.kind}
             code={cell.code}
             label={cell.kind ? n.text(number) : n.code(number)}

@@ -3,6 +3,7 @@ import { Link } from 'wouter'
 import { client, data, once } from '../api/client'
 import { asProblem, type Problem } from '../api/problem'
 import { useMe } from '../api/queries'
+import { Charting } from '../chart/Charting'
 import { may } from '../pages/admin/rights'
 import { Panels } from '../panels/Panels'
 import { Button, ProblemBox } from '../parts'
@@ -44,34 +45,36 @@ export default function FirstNotebook({ onCheck }: { onCheck: () => void }) {
     }
   }, [tries])
   return (
-    <Page title={w.notebook.firstTitle} panels={<Panels session={session || undefined} />}>
-      <div className={css.first}>
-        <aside className={css.advice}>
-          <h2>{w.notebook.noModel}</h2>
-          <p>{w.notebook.noModelText}</p>
-          <pre>
-            {
-              'ollama pull qwen3 && cove serve\nOPENAI_API_KEY=… cove serve\nANTHROPIC_API_KEY=… cove serve\nOPENAI_BASE_URL=http://… OPENAI_API_KEY=… cove serve'
-            }
-          </pre>
-          <Button onClick={onCheck}>{w.notebook.check}</Button>
-          {me.data && may(me.data, 'server:manage') && (
-            <p>
-              {w.notebook.orConnect} <Link href="/admin/models">{w.notebook.connect}</Link>
-            </p>
+    <Charting session={session || undefined}>
+      <Page title={w.notebook.firstTitle} panels={<Panels session={session || undefined} />}>
+        <div className={css.first}>
+          <aside className={css.advice}>
+            <h2>{w.notebook.noModel}</h2>
+            <p>{w.notebook.noModelText}</p>
+            <pre>
+              {
+                'ollama pull qwen3 && cove serve\nOPENAI_API_KEY=… cove serve\nANTHROPIC_API_KEY=… cove serve\nOPENAI_BASE_URL=http://… OPENAI_API_KEY=… cove serve'
+              }
+            </pre>
+            <Button onClick={onCheck}>{w.notebook.check}</Button>
+            {me.data && may(me.data, 'server:manage') && (
+              <p>
+                {w.notebook.orConnect} <Link href="/admin/models">{w.notebook.connect}</Link>
+              </p>
+            )}
+          </aside>
+          {problem && (
+            <ProblemBox
+              error={problem}
+              onRetry={() => {
+                setProblem(null)
+                setTries((n) => n + 1)
+              }}
+            />
           )}
-        </aside>
-        {problem && (
-          <ProblemBox
-            error={problem}
-            onRetry={() => {
-              setProblem(null)
-              setTries((n) => n + 1)
-            }}
-          />
-        )}
-        {session && <Notebook session={session} />}
-      </div>
-    </Page>
+          {session && <Notebook session={session} />}
+        </div>
+      </Page>
+    </Charting>
   )
 }

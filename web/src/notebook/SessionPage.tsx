@@ -1,6 +1,7 @@
 import { useCallback } from 'react'
 import { refresh, useSession } from '../api/queries'
 import { putFile } from '../api/upload'
+import { Charting } from '../chart/Charting'
 import { DropZone } from '../composer/DropZone'
 import { Panels } from '../panels/Panels'
 import { complain } from '../parts'
@@ -23,9 +24,11 @@ export default function SessionPage({ id }: { id: string }) {
     [id],
   )
   return (
-    <Page title={session.data?.name || w.notebook.title} panels={<Panels session={id} />}>
-      <Notebook session={id} />
-      <DropZone scope={id} onFiles={drop} />
-    </Page>
+    <Charting session={id}>
+      <Page title={session.data?.name || w.notebook.title} panels={<Panels session={id} />}>
+        <Notebook session={id} />
+        <DropZone scope={id} onFiles={drop} />
+      </Page>
+    </Charting>
   )
 }

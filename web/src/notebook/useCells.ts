@@ -54,7 +54,7 @@ export interface Focus {
 }
 
 export type Act = (
-  what: Command | 'change' | 'focus' | 'choose' | 'over' | 'from' | 'fold',
+  what: Command | 'change' | 'focus' | 'choose' | 'over' | 'from' | 'fold' | 'draw',
   key: string,
   detail?: string,
 ) => void
@@ -127,8 +127,9 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
   }, [])
 
   const run = useCallback(
-    async (key: string) => {
-      const cell = now.current.find((c) => c.key === key)
+    async (key: string, instead?: string) => {
+      const found = now.current.find((c) => c.key === key)
+      const cell = found && instead !== undefined ? { ...found, code: instead } : found
       if (!cell?.code.trim() || cell.kind) return
       setStarting((b) => new Set(b).add(key))
       const headers = once()
@@ -248,6 +249,10 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
         fold: () => setFocus({ key, edit: false }),
         over: () => over(key, detail ?? ''),
         from: () => runAll(runnable(now.current, index)),
+        draw: () => {
+          edit((all) => change(all, key, { code: detail ?? '' }))
+          void run(key, detail)
+        },
         run: () => {
           void run(key)
           setFocus({ key, edit: false })

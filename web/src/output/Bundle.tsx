@@ -21,13 +21,15 @@ interface Props {
   n: number
   data: Mime
   metadata: Mime
+  /** Of a cell’s result: the number by which Python keeps it. */
+  count?: number
   theme: Theme
 }
 
 const pictures = ['image/png', 'image/jpeg', 'image/gif', 'image/webp', 'image/svg+xml']
 
 /** The richest of the forms that an output comes in, of those that are safe to show at once. */
-export const Bundle = memo(function Bundle({ n, data, metadata, theme }: Props) {
+export const Bundle = memo(function Bundle({ n, data, metadata, count = 0, theme }: Props) {
   const chart = useMemo(() => chartOf(data), [data])
   const html = text(data['text/html'])
   const sheet = useMemo(() => sheetOf(data[tableMime]), [data])
@@ -51,7 +53,7 @@ export const Bundle = memo(function Bundle({ n, data, metadata, theme }: Props) 
   if (sheet) {
     return (
       <Suspense fallback={<Plain text={written ?? ''} />}>
-        <SheetGrid sheet={sheet} number={n} />
+        <SheetGrid sheet={sheet} number={n} count={count} />
       </Suspense>
     )
   }

@@ -2,12 +2,13 @@ import { createContext, memo, type ReactNode, useContext, useMemo, useState } fr
 import { Button, Dialog, Modal, ModalOverlay } from 'react-aria-components'
 import { explain } from '../words/problems'
 import { StepContext } from './Album'
+import { OnChart } from './GridTools'
 import { GridView } from './GridView'
 import css from './grid.module.css'
 import type { Reader, Trouble } from './pages'
 import { kindsOf, type Sheet, tableOf, whole } from './sheet'
 import type { Kind, Table } from './table'
-import { TablesContext } from './tables'
+import { ChartOfContext, TablesContext } from './tables'
 import { useLocal, useRemote, type View } from './view'
 import { fill, number, plain, words } from './words'
 
@@ -22,15 +23,21 @@ export default memo(function Grid({ table, number }: { table: Table; number?: nu
 
 /** A table of a kernel: its first rows are here, the others are asked for as long as they can be. A variable's can be shown anew when it is another. */
 export const SheetGrid = memo(function SheetGrid({ number, ...props }: SheetProps & { number?: number }) {
+  const make = useContext(ChartOfContext)
+  const { sheet, count = 0 } = props
+  const chart = useMemo(() => (make && sheet.name ? () => make(sheet, count) : null), [make, sheet, count])
   return (
     <NumberContext value={number ?? 0}>
-      <SheetOf {...props} />
+      <OnChart value={chart}>
+        <SheetOf {...props} />
+      </OnChart>
     </NumberContext>
   )
 })
 
 interface SheetProps {
   sheet: Sheet
+  count?: number
   onAgain?: () => void
 }
 

@@ -1,11 +1,14 @@
-import { ChartColumn, Copy, Download, Hash, Maximize2, X } from 'lucide-react'
-import { useRef } from 'react'
+import { ChartColumn, ChartNoAxesCombined, Copy, Download, Hash, Maximize2, X } from 'lucide-react'
+import { createContext, useContext, useRef } from 'react'
 import { Button, Menu, MenuItem, MenuTrigger, Popover } from 'react-aria-components'
 import css from './grid.module.css'
 import { Tool } from './parts'
 import look from './parts.module.css'
 import type { View } from './view'
 import { words } from './words'
+
+/** Makes a chart of the table that is shown. Null: not of this one, or not here. */
+export const OnChart = createContext<(() => void) | null>(null)
 
 interface Props {
   view: View
@@ -26,6 +29,7 @@ interface Props {
 
 export function GridTools({ view, said, busy, grouping, profiled, onProfile, ...on }: Props) {
   const w = words()
+  const chart = useContext(OnChart)
   const composing = useRef(false)
   return (
     <div className={css.tools}>
@@ -57,6 +61,12 @@ export function GridTools({ view, said, busy, grouping, profiled, onProfile, ...
         {said || (view.asking ? w.looking : '')}
       </span>
       {busy && <Tool icon={X} label={w.cancel} onPress={on.onStop} />}
+      {chart && (
+        <Button className={css.chart ?? ''} onPress={chart}>
+          <ChartNoAxesCombined size={16} aria-hidden />
+          {w.makeChart}
+        </Button>
+      )}
       {!view.fixed && <Tool icon={ChartColumn} label={w.profile} pressed={profiled} onPress={onProfile} />}
       {grouping !== undefined && <Tool icon={Hash} label={w.grouping} pressed={grouping} onPress={on.onGrouping} />}
       <Tool icon={Copy} label={w.copyCells} onPress={on.onCopy} />

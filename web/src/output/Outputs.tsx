@@ -102,7 +102,7 @@ const One = memo(function One({ block, n, live, theme, failed, again, onOpenFile
         />
       )
     case 'bundle':
-      return <Bundle n={n} data={block.data} metadata={block.metadata} theme={theme} />
+      return <Bundle n={n} data={block.data} metadata={block.metadata} count={block.count} theme={theme} />
     case 'error':
       return <ErrorView event={block.event} />
     case 'install':

@@ -16,7 +16,7 @@ import type {
 
 export type Block =
   | { kind: 'terminal'; key: number; name: 'stdout' | 'stderr'; terminal: Terminal; version: number }
-  | { kind: 'bundle'; key: number; data: Mime; metadata: Mime; id: string | null; result: boolean }
+  | { kind: 'bundle'; key: number; data: Mime; metadata: Mime; id: string | null; count: number }
   | { kind: 'error'; key: number; event: ErrorEvent }
   | { kind: 'install'; key: number; progress: ProgressEvent | null; event: InstallEvent | null }
   | { kind: 'files'; key: number; files: readonly FileEvent[] }
@@ -41,9 +41,9 @@ export class Folder {
         return this.stream(event.name === 'stderr' ? 'stderr' : 'stdout', event)
       case 'display':
         if (event.update && event.id && this.update(event.id, event)) return
-        return this.bundle(event, typeof event.id === 'string' ? event.id : null, false)
+        return this.bundle(event, typeof event.id === 'string' ? event.id : null, 0)
       case 'result':
-        return this.bundle(event, null, true)
+        return this.bundle(event, null, typeof event.count === 'number' ? event.count : 0)
       case 'error':
         this.clear()
         return this.add({ kind: 'error', key: this.next++, event })
@@ -123,7 +123,7 @@ export class Folder {
     else this.add({ kind: 'terminal', key: this.next++, name, terminal, version: 0 })
   }
 
-  private bundle(event: { data: Mime; metadata?: Mime }, id: string | null, result: boolean) {
+  private bundle(event: { data: Mime; metadata?: Mime }, id: string | null, count: number) {
     this.clear()
     this.add({
       kind: 'bundle',
@@ -131,7 +131,7 @@ export class Folder {
       data: record(event.data),
       metadata: record(event.metadata),
       id,
-      result,
+      count,
     })
   }
 

@@ -1,5 +1,6 @@
 import { createContext } from 'react'
 import type { Reader } from './pages'
+import type { Sheet } from './sheet'
 
 /** Where the tables of outputs are, for those of which the first rows are here. */
 export interface Tables {
@@ -9,3 +10,6 @@ export interface Tables {
 }
 
 export const TablesContext = createContext<Tables | null>(null)
+
+/** Makes a chart of a table: of one that is a cell's result, with the number by which Python keeps that. Null: nobody here may run code. */
+export const ChartOfContext = createContext<((sheet: Sheet, count: number) => void) | null>(null)

@@ -143,6 +143,7 @@ export function PreviewDialog({ session, paths, path, onPath, onClose }: Props) 
               seen={seen.data}
               onSheet={setSheet}
               onAgain={() => void seen.refetch()}
+              onClose={onClose}
             />
           ) : (
             <p className={css.quiet} role="status">

@@ -1,7 +1,9 @@
-import { lazy, Suspense, useMemo } from 'react'
+import { lazy, Suspense, use, useCallback, useMemo } from 'react'
 import { fileAddress } from '../api/base'
 import { client, data, type Schemas } from '../api/client'
-import { Code, Markdown, type Reader, sheetOf, type Tables, TablesContext } from '../output'
+import { ChartingContext } from '../chart/run'
+import { originOfFile } from '../chart/source'
+import { ChartOfContext, Code, Markdown, type Reader, type Sheet, sheetOf, type Tables, TablesContext } from '../output'
 import { Segments } from '../parts'
 import { bytes, plainName } from '../parts/format'
 import { useWords } from '../words'
@@ -18,6 +20,7 @@ interface Props {
   seen: Seen
   onSheet: (sheet: string) => void
   onAgain: () => void
+  onClose: () => void
 }
 
 /** Pages of a table in a file. The server neither sorts nor filters it. */
@@ -37,8 +40,14 @@ function readerOf(session: string, path: string, sheet: string | undefined): Rea
   }
 }
 
-function TableIn({ session, path, seen, onAgain }: Omit<Props, 'onSheet'>) {
+function TableIn({ session, path, seen, onAgain, onClose }: Omit<Props, 'onSheet'>) {
   const w = useWords()
+  const charts = use(ChartingContext)
+  const from = useMemo(() => originOfFile(path, seen), [path, seen])
+  const chart = useCallback(
+    (sheet: Sheet) => from && charts?.open({ name: path, find: async () => ({ from, sheet }), onDrawn: onClose }),
+    [charts, from, path, onClose],
+  )
   const tables = useMemo<Tables>(
     () => ({ reader: readerOf(session, path, seen.sheet), state: 'ready' }),
     [session, path, seen.sheet],
@@ -51,9 +60,11 @@ function TableIn({ session, path, seen, onAgain }: Omit<Props, 'onSheet'>) {
   const uncounted = seen.table?.total == null
   return (
     <TablesContext value={uncounted ? null : tables}>
-      <Suspense fallback={<p className={css.quiet}>{w.loading}</p>}>
-        <SheetGrid sheet={sheet} onAgain={onAgain} />
-      </Suspense>
+      <ChartOfContext value={charts && from ? chart : null}>
+        <Suspense fallback={<p className={css.quiet}>{w.loading}</p>}>
+          <SheetGrid sheet={sheet} onAgain={onAgain} />
+        </Suspense>
+      </ChartOfContext>
       {uncounted && <p className={css.quiet}>{w.preview.cut}</p>}
     </TablesContext>
   )

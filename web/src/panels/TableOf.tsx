@@ -1,9 +1,11 @@
 import { useQuery } from '@tanstack/react-query'
 import { X } from 'lucide-react'
-import { lazy, Suspense, useMemo } from 'react'
+import { lazy, Suspense, use, useCallback, useMemo } from 'react'
 import { Dialog, Modal, ModalOverlay } from 'react-aria-components'
 import { asProblem, Problem } from '../api/problem'
-import { type Sheet, sheetOf, type Tables, TablesContext } from '../output'
+import { ChartingContext } from '../chart/run'
+import { kernel as charted, sourceOfVariable } from '../chart/source'
+import { ChartOfContext, type Sheet, sheetOf, type Tables, TablesContext } from '../output'
 import { IconButton, ProblemBox } from '../parts'
 import { plainName } from '../parts/format'
 import { useWords } from '../words'
@@ -34,15 +36,20 @@ export function TableDialog({ onClose, ...of }: Props & { onClose: () => void })
               <X size={16} aria-hidden />
             </IconButton>
           </div>
-          <TableOf {...of} />
+          <TableOf {...of} onClose={onClose} />
         </Dialog>
       </Modal>
     </ModalOverlay>
   )
 }
 
-function TableOf({ session, kernel, name }: Props) {
+function TableOf({ session, kernel, name, onClose }: Props & { onClose: () => void }) {
   const w = useWords()
+  const charts = use(ChartingContext)
+  const chart = useCallback(
+    () => charts?.open({ name, find: () => sourceOfVariable(session, name), onDrawn: onClose }),
+    [charts, session, name, onClose],
+  )
   const tables = useMemo<Tables>(() => ({ reader: readerOf(session, kernel), state: 'ready' }), [session, kernel])
   const head = useQuery<Sheet>({
     queryKey: ['table', session, kernel, name],
@@ -62,9 +69,11 @@ function TableOf({ session, kernel, name }: Props) {
   if (head.data)
     return (
       <TablesContext value={tables}>
-        <Suspense fallback={<p className={css.quiet}>{w.loading}</p>}>
-          <SheetGrid key={head.dataUpdatedAt} sheet={head.data} onAgain={again} />
-        </Suspense>
+        <ChartOfContext value={charts && kernel === charted ? chart : null}>
+          <Suspense fallback={<p className={css.quiet}>{w.loading}</p>}>
+            <SheetGrid key={head.dataUpdatedAt} sheet={head.data} onAgain={again} />
+          </Suspense>
+        </ChartOfContext>
       </TablesContext>
     )
   if (head.error && asProblem(head.error).code === 'session_busy')

@@ -1,12 +1,14 @@
-import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
+import { Fragment, useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { createPortal } from 'react-dom'
 import type { Turn } from '../api/client'
+import type { OwnChart } from '../chart/own'
 import { outdatedOf, undoneOf } from '../conversation/marks'
 import { PaperContext } from '../output'
 import { Button } from '../parts'
 import { day } from '../parts/format'
 import { isMod, usePageKeys } from '../parts/keys'
 import { useWords } from '../words'
+import { PrintOwnChart } from './PrintOwnChart'
 import { PrintTurn } from './PrintTurn'
 import { PendingContext } from './pending'
 import css from './print.module.css'
@@ -17,6 +19,8 @@ interface Props {
   title: string
   branch: readonly Turn[]
   created: string | undefined
+  /** By the turns that they stand after. */
+  charts?: ReadonlyMap<string, readonly OwnChart[]>
   onClose: () => void
 }
 
@@ -24,7 +28,7 @@ interface Props {
 const hasCodeOpen = () => !!document.querySelector('[data-step][aria-expanded="true"]')
 
 /** The conversation as it is printed, over the page; on paper there is nothing else. */
-export default function PrintView({ title, branch, created, onClose }: Props) {
+export default function PrintView({ title, branch, created, charts, onClose }: Props) {
   const w = useWords()
   const p = w.print
   const [code, setCode] = useState(hasCodeOpen)
@@ -82,7 +86,12 @@ export default function PrintView({ title, branch, created, onClose }: Props) {
               {all.length > turns.length && <p>{p.earlier(all.length - turns.length)}</p>}
             </header>
             {turns.map((t) => (
-              <PrintTurn key={t.id} turn={t} code={code} outdated={outdated.has(t.id)} />
+              <Fragment key={t.id}>
+                <PrintTurn turn={t} code={code} outdated={outdated.has(t.id)} />
+                {charts?.get(t.id)?.map((c) => (
+                  <PrintOwnChart key={c.id} chart={c} code={code} />
+                ))}
+              </Fragment>
             ))}
           </article>
         </PendingContext>

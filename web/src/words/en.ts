@@ -1,3 +1,5 @@
+import { chart } from './en/chart'
+
 import { pages } from './en/pages'
 
 import { people } from './en/people'
@@ -485,4 +487,5 @@ export const en = {
   ...pages,
   ...people,
   ...work,
+  ...chart,
 }

@@ -1,4 +1,6 @@
 import type { Words } from '.'
+import { chart } from './zh/chart'
+
 import { pages } from './zh/pages'
 
 import { people } from './zh/people'
@@ -466,4 +468,5 @@ export const zh: Words = {
   ...pages,
   ...people,
   ...work,
+  ...chart,
 }
