@@ -61,6 +61,12 @@ func TestWidgets(t *testing.T) {
 	if said := runs("print('now', size.value)", false); !strings.Contains(said, "now 5") {
 		t.Errorf("code has %s", said)
 	}
+	// While code runs nobody is told, and nobody waits.
+	var waits struct{ ID string }
+	s.must(http.MethodPost, at+"/executions?background=true", map[string]any{"code": "import time\ntime.sleep(600)"}, &waits)
+	for !strings.Contains(string(s.must(http.MethodGet, widgets, nil, nil).body), `"busy":true`) {
+	}
+	s.must(http.MethodPost, "/api/v1/executions/"+waits.ID+"/interrupt", nil, nil)
 	s.must(http.MethodPost, at+"/kernels/main/restart", nil, nil)
 	if events := moved(); !strings.Contains(events, `"closed":["`+id+`"]`) {
 		t.Errorf("a widget of a former interpreter brings %s", events)

@@ -79,17 +79,18 @@ class Widgets {
     try {
       const path = { session: this.session, kernel: 'main' }
       const said = await data(client.GET('/sessions/{session}/kernels/{kernel}/widgets', { params: { path } }))
-      const { models } = newsOf(said)
       this.failed = 0
+      if (said.busy) return this.later(again)
+      const { models } = newsOf(said)
       this.known = said.more > 0 ? null : new Set(Object.keys(models))
       if (!this.moving) this.states.push({ models, closed: [] }, true)
       this.tell()
     } catch (error) {
-      const { status, code } = asProblem(error)
+      const { status } = asProblem(error)
       if (status === 404 || status === 410) {
         this.known = new Set()
         this.tell()
-      } else if (code === 'session_busy' || ++this.failed < mostFailed) this.later(again) // such as a Python that begins anew
+      } else if (++this.failed < mostFailed) this.later(again) // such as a Python that begins anew
     } finally {
       this.asking = false
       if (this.askAgain) {
