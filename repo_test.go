@@ -44,6 +44,7 @@ var layers = [][]string{
 	{"hub/meter"},
 	{"hub/files"},
 	{"hub/live"},
+	{"hub/turns"},
 	{"hub", "eval"},
 	{"ports", "builder", "compat/daytona/toolbox"},
 	{"store", "api", "compat/*", "webpage", "hub/hubtest"},

@@ -23,6 +23,7 @@ import (
 	"cove/internal/server/hub/files"
 	"cove/internal/server/hub/live"
 	"cove/internal/server/hub/meter"
+	"cove/internal/server/hub/turns"
 	"cove/internal/server/hub/work"
 	"cove/internal/server/ownership"
 	"cove/internal/sessions/ondisk"
@@ -83,37 +84,19 @@ type Options struct {
 	Unstartable func() error
 }
 
-// Models are the models that a server can ask.
-type Models interface {
-	// Open connects to a model by PROVIDER/NAME, or by NAME alone where one provider is the default. "" is the default model.
-	Open(ctx context.Context, name string) (model.Model, error)
-	// List returns the models that can be asked.
-	List(ctx context.Context) ([]ModelInfo, error)
-}
-
-// ModelInfo describes a model.
-type ModelInfo struct {
-	ID       string // as Open takes it
-	Provider string
-	Default  bool
-	About    model.About
-}
-
-// Hub puts the packages below it together, and has the turns. It is safe for concurrent use: what it has besides turns is in these packages, each with locks of its
-// own. A method of a package that the Hub embeds is the Hub's, too.
+// Hub puts the packages below it together. A method of a package's type that it embeds is a method of the Hub, too. It is safe for concurrent use, and has no lock of
+// its own: each package has those of what it holds.
 //
-// Which locks may be taken under which: those of turns (turnTable.mu, oneEach.mu) and of package live under none of these packages; those of packages files, meter,
-// changes and work under all of them. No lock is held while a session, the store or an emit function is called.
+// Which locks may be taken under which: those of packages turns and live under none; those of packages files, meter, changes and work under all. No lock is held while a session, the store or an emit function is called.
 type Hub struct {
 	*changes.Feed
 	*files.Library
 	*meter.Meter
 	*live.Manager
+	*turns.Runner
 
-	o      Options
-	work   *work.Core
-	turns  turnTable
-	asking oneEach // by conversation, of what is asked out of queues
+	o    Options
+	work *work.Core
 }
 
 // New returns a hub; nothing is touched until Recover. Limits that are not valid are a problem with code config_invalid.
@@ -145,10 +128,14 @@ func New(o Options) (*Hub, error) {
 	h.Library = files.New(h.work, h.Meter, files.Options{
 		Contents: o.Contents, Sealer: o.Sealer, Volumes: o.Volumes, NoVolumes: o.NoVolumes, MostFile: o.Limits.File, MostVolume: o.Limits.Volume,
 	})
-	h.Manager = live.New(h.work, h.Meter, h.Library, turnHooks{h}, end, live.Options{
+	h.Runner = turns.New(h.work, h.Meter, h.Library, turns.Options{
+		Models: o.Models, Private: o.Private, Instructions: o.Instructions, About: o.About, Asker: o.Asker, Turns: o.Turns, Titles: o.Titles, Limits: o.Limits, Sessions: o.Sessions, Command: o.Command,
+	})
+	h.Manager = live.New(h.work, h.Meter, h.Library, h.Runner.Hooks(), end, live.Options{
 		Owner: o.Owner, Command: o.Command, Sessions: o.Sessions, Prepare: o.Prepare, Base: o.Base, Unsaved: o.Unsaved, ToolServers: o.ToolServers, Limits: o.Limits,
 		Network: o.Network, System: o.System, Images: o.Images, Telemetry: o.Telemetry, SessionMemory: o.SessionMemory, Room: o.Room, Shed: o.Shed, Unstartable: o.Unstartable,
 		Restarted: h.NotifyRestart,
 	})
+	h.UseSessions(h.Manager)
 	return h, nil
 }

@@ -136,3 +136,15 @@ func standsFor(l SessionLink, role auth.Role, err error) (SessionLink, auth.Prin
 func linkGone() error {
 	return problem.New(problem.LinkNotFound, "there is nothing behind this link: it is not right, was withdrawn, or has expired").WithHint("ask who sent it for another one")
 }
+
+// Search finds words in the project's history. Needs auth.ConversationsRead.
+func (h *Hub) Search(ctx context.Context, who auth.Principal, query string, p Page) (Listing[Found], error) {
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return Listing[Found]{}, err
+	}
+	p, err := p.OrDefault()
+	if err != nil {
+		return Listing[Found]{}, err
+	}
+	return h.work.Store.Search(ctx, who.Project, query, p)
+}

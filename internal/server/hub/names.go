@@ -8,6 +8,7 @@ import (
 	"cove/internal/server/hub/files"
 	"cove/internal/server/hub/live"
 	"cove/internal/server/hub/record"
+	"cove/internal/server/hub/turns"
 	"cove/internal/sessions/ondisk"
 )
 
@@ -52,6 +53,32 @@ type (
 	NewUpload     = files.NewUpload
 	Piece         = files.Piece
 	VolumeFolders = files.VolumeFolders
+)
+
+// What package turns is asked with and gives.
+type (
+	Word               = turns.Word
+	CheckKind          = turns.CheckKind
+	NewCheck           = turns.NewCheck
+	Checked            = turns.Checked
+	NewConversation    = turns.NewConversation
+	ConversationChange = turns.ConversationChange
+	ForkState          = turns.ForkState
+	NewFork            = turns.NewFork
+	Models             = turns.Models
+	ModelInfo          = turns.ModelInfo
+	QuestionChange     = turns.QuestionChange
+)
+
+// Kinds of checks, and what a fork goes on with.
+const (
+	CheckFindings  = turns.CheckFindings
+	CheckReference = turns.CheckReference
+	CheckOpenAPI   = turns.CheckOpenAPI
+	CheckBenchmark = turns.CheckBenchmark
+	StateThen      = turns.StateThen
+	StateNow       = turns.StateNow
+	StateNone      = turns.StateNone
 )
 
 // What package changes reports.
@@ -204,3 +231,18 @@ func LiveOf(s *ondisk.LeasedSession) (Live, error) { return live.LiveOf(s) }
 func Patiently(ctx context.Context, do func() error, full ...problem.Code) error {
 	return live.Patiently(ctx, do, full...)
 }
+
+// TitleOf is the first words of a prompt, as a conversation without a title gets them.
+func TitleOf(prompt string) string { return turns.TitleOf(prompt) }
+
+// CleanTitle returns what a model wrote as a title; see turns.CleanTitle.
+func CleanTitle(text string) string { return turns.CleanTitle(text) }
+
+// Outdated says of each turn of a branch whether code of it or before it ran again after its answer was written; see turns.Outdated.
+func Outdated(branch []Turn) []bool { return turns.Outdated(branch) }
+
+// ErrForkTooLarge is the problem of a branch that a fork cannot copy.
+func ErrForkTooLarge() *problem.Error { return turns.ErrForkTooLarge() }
+
+// ErrTurnRunning is the problem of a conversation in which a turn runs.
+func ErrTurnRunning() *problem.Error { return turns.ErrTurnRunning() }

@@ -114,22 +114,3 @@ func (h *Hub) Shared(ctx context.Context, code string) (Share, []byte, error) {
 	}
 	return s, document, err
 }
-
-// LastTurn returns the newest turn of a conversation. Needs auth.ConversationsRead. Problems: conversation_empty.
-func (h *Hub) LastTurn(ctx context.Context, who auth.Principal, conversation string) (Turn, error) {
-	if err := who.Require(auth.ConversationsRead); err != nil {
-		return Turn{}, err
-	}
-	c, err := h.work.Store.Conversation(ctx, who.Project, conversation)
-	if err != nil {
-		return Turn{}, err
-	}
-	if _, err := h.recall(ctx, who.Project, conversation, ""); err != nil {
-		return Turn{}, err
-	}
-	t, err := h.lastTurn(ctx, c)
-	if err == nil && t.ID == "" {
-		err = problem.New(problem.ConversationEmpty, "the conversation has no turns yet")
-	}
-	return t, err
-}

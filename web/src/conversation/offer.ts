@@ -56,9 +56,17 @@ export function useOffer(session: string | undefined, branch: readonly Turn[], b
   const file = [...sent, ...made].findLast(isTable)
   // A look would wake a session that is paused.
   const awake = !!ready && !['paused', 'lost', 'deleted'].includes(ready.state)
+  const wanted = over && loaded && awake && !!session && !!me && may(me, 'sessions:execute')
+  // A kernel whose code runs, as of a step that a person runs again, answers nothing else.
+  const { data: kernels } = useQuery({
+    queryKey: ['kernels', session],
+    enabled: wanted,
+    queryFn: () => data(client.GET('/sessions/{session}/kernels', { params: { path: { session: session ?? '' } } })),
+    refetchInterval: (q) => (q.state.data?.items.some((k) => k.busy) ? 2000 : false),
+  })
   const { data: known } = useQuery({
     queryKey: ['offer', session, last?.id, file],
-    enabled: over && loaded && awake && !!session && !!me && may(me, 'sessions:execute'),
+    enabled: wanted && !!kernels && !kernels.items.some((k) => k.busy),
     staleTime: Number.POSITIVE_INFINITY,
     retry: false,
     refetchOnWindowFocus: false,

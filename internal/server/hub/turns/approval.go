@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"cove/internal/llm/loop"
 	"cove/internal/server/auth"
 	"cove/internal/server/hub/live"
+	"cove/internal/server/hub/record"
 )
 
 // waitingPatience is how long the store may take to record that a turn waits, which is how other servers know.
@@ -25,7 +26,7 @@ type Word struct {
 
 // pending is code that waits for its user's word.
 type pending struct {
-	Waiting
+	record.Waiting
 	decided chan loop.Decision // holds one
 }
 
@@ -83,8 +84,8 @@ func stoppedWaiting() *problem.Error {
 
 // ApproveTurn lets code run that waits, other code in its place, or none of it. Needs auth.ConversationsWrite and auth.SessionsExecute. Problems: turn_not_waiting,
 // turn_invalid, code_too_large, turn_elsewhere.
-func (h *Hub) ApproveTurn(ctx context.Context, who auth.Principal, id string, w Word) (Turn, error) {
-	t, err := h.approveTurn(ctx, who, id, w)
+func (r *Runner) ApproveTurn(ctx context.Context, who auth.Principal, id string, w Word) (record.Turn, error) {
+	t, err := r.approveTurn(ctx, who, id, w)
 	detail := "refused"
 	switch {
 	case w.Run && w.Code != "":
@@ -92,37 +93,37 @@ func (h *Hub) ApproveTurn(ctx context.Context, who auth.Principal, id string, w 
 	case w.Run:
 		detail = "run"
 	}
-	h.work.WriteAudit(ctx, who, "turn.approve", id, detail, err)
+	r.work.WriteAudit(ctx, who, "turn.approve", id, detail, err)
 	return t, err
 }
 
-func (h *Hub) approveTurn(ctx context.Context, who auth.Principal, id string, w Word) (Turn, error) {
+func (r *Runner) approveTurn(ctx context.Context, who auth.Principal, id string, w Word) (record.Turn, error) {
 	for _, action := range []auth.Action{auth.ConversationsWrite, auth.SessionsExecute} {
 		if err := who.Require(action); err != nil {
-			return Turn{}, err
+			return record.Turn{}, err
 		}
 	}
-	if err := w.check(h.o.Limits.Code); err != nil {
-		return Turn{}, err
+	if err := w.check(r.o.Limits.Code); err != nil {
+		return record.Turn{}, err
 	}
-	l := h.turns.running(id)
+	l := r.table.running(id)
 	if l == nil || l.project != who.Project {
-		t, err := h.turn(ctx, who.Project, id)
+		t, err := r.findTurn(ctx, who.Project, id)
 		if err == nil && !t.State.Final() {
-			err = h.work.RunsElsewhereProblem(ctx, problem.TurnElsewhere, "turn", t.Owner)
+			err = r.work.RunsElsewhereProblem(ctx, problem.TurnElsewhere, "turn", t.Owner)
 		}
 		if err == nil {
 			err = notWaiting()
 		}
 		return t, err
 	}
-	p, err := h.turns.claim(l, w.Step)
+	p, err := r.table.claim(l, w.Step)
 	if err != nil {
-		return Turn{}, err
+		return record.Turn{}, err
 	}
-	h.recordWaiting(ctx, l, nil)
+	r.recordWaiting(ctx, l, nil)
 	p.decided <- loop.Decision{Run: w.Run, Code: w.Code, Note: w.Note}
-	return h.turn(ctx, who.Project, id)
+	return r.findTurn(ctx, who.Project, id)
 }
 
 func (w Word) check(mostCode int) error {
@@ -141,51 +142,51 @@ func (w Word) check(mostCode int) error {
 	return nil
 }
 
-// wait notes that code waits, before a client can hear of it.
-func (h *Hub) wait(ctx context.Context, l *liveTurn, e loop.Approval) error {
-	if len(h.turns.waiting("")) >= live.MostWaiting || len(h.turns.waiting(l.project)) >= live.MostProjectWaiting {
+// noteWaiting notes that code waits, before a client can hear of it.
+func (r *Runner) noteWaiting(ctx context.Context, l *liveTurn, e loop.Approval) error {
+	if len(r.table.waiting("")) >= live.MostWaiting || len(r.table.waiting(l.project)) >= live.MostProjectWaiting {
 		return problem.New(problem.TooManyWaiting, "too many turns wait for approval").WithHint("decide about some of them, or cancel them")
 	}
-	p := &pending{Waiting: Waiting{Step: e.Step, Code: e.Code, Why: e.Why, Since: h.work.Now()}, decided: make(chan loop.Decision, 1)}
-	h.turns.ask(l, p)
-	h.recordWaiting(ctx, l, &p.Waiting)
+	p := &pending{Waiting: record.Waiting{Step: e.Step, Code: e.Code, Why: e.Why, Since: r.work.Now()}, decided: make(chan loop.Decision, 1)}
+	r.table.ask(l, p)
+	r.recordWaiting(ctx, l, &p.Waiting)
 	return nil
 }
 
 // recordWaiting tells other servers. The turn goes on without that.
-func (h *Hub) recordWaiting(ctx context.Context, l *liveTurn, w *Waiting) {
+func (r *Runner) recordWaiting(ctx context.Context, l *liveTurn, w *record.Waiting) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waitingPatience)
 	defer cancel()
-	if err := h.work.Store.SetWaiting(ctx, l.project, l.id, w); err != nil {
-		h.work.Log.WarnContext(ctx, "what a turn waits for was not recorded", "turn", l.id, "error", err)
+	if err := r.work.Store.SetWaiting(ctx, l.project, l.id, w); err != nil {
+		r.work.Log.WarnContext(ctx, "what a turn waits for was not recorded", "turn", l.id, "error", err)
 	}
 }
 
 // awaitWord waits for the user's word about the code of the last Approval. Meanwhile the session is given back: it may be paused, and others may use it.
-func (h *Hub) awaitWord(ctx context.Context, p *plan, l *liveTurn, steps *stepper) (loop.Decision, error) {
-	asked := h.turns.asked(l)
+func (r *Runner) awaitWord(ctx context.Context, p *plan, l *liveTurn, steps *stepper) (loop.Decision, error) {
+	asked := r.table.asked(l)
 	if asked == nil {
 		return loop.Decision{}, notWaiting()
 	}
-	defer h.turns.ask(l, nil)
+	defer r.table.ask(l, nil)
 	<-steps.marked
-	h.EndLease(steps.lease)
-	if h.IsDraining() {
+	r.live.EndLease(steps.lease)
+	if r.live.IsDraining() {
 		l.stop(stoppedWaiting())
 	}
-	late := time.NewTimer(h.o.Limits.Approval)
+	late := time.NewTimer(r.o.Limits.Approval)
 	defer late.Stop()
 	var d loop.Decision
 	select {
 	case d = <-asked.decided:
 	case <-late.C:
-		why := problem.New(problem.ApprovalLate, fmt.Sprintf("nobody said within %s whether the code may run; it did not", h.o.Limits.Approval)).WithHint("ask again")
+		why := problem.New(problem.ApprovalLate, fmt.Sprintf("nobody said within %s whether the code may run; it did not", r.o.Limits.Approval)).WithHint("ask again")
 		l.stop(why)
 		return d, why
 	case <-ctx.Done():
 		return d, context.Cause(ctx)
 	}
-	s, err := h.AcquireSession(p.work, p.turn.Project, p.turn.Session)
+	s, err := r.live.AcquireSession(p.work, p.turn.Project, p.turn.Session)
 	if err != nil {
 		return d, err
 	}

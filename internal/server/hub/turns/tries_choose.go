@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"context"
@@ -40,9 +40,9 @@ func agreeing(question string, tries []*try) (groups [][]*try) {
 	return groups
 }
 
-// choose returns the try that is the answer, and why; nil when none has an answer.
-func (h *Hub) choose(p *plan, over []*try) (*try, TurnTries) {
-	about := TurnTries{Number: p.tries.Number, Agree: 1}
+// chooseTry returns the try that is the answer, and why; nil when none has an answer.
+func (r *Runner) chooseTry(p *plan, over []*try) (*try, record.TurnTries) {
+	about := record.TurnTries{Number: p.tries.Number, Agree: 1}
 	groups := agreeing(p.turn.Prompt, over)
 	if len(groups) == 0 && p.tries.Check != "" { // none passes: what most say is the best that there is, and the notice says so
 		for _, t := range over {
@@ -51,22 +51,22 @@ func (h *Hub) choose(p *plan, over []*try) (*try, TurnTries) {
 		groups = agreeing(p.turn.Prompt, over)
 		about.Failed = true
 	} else if p.tries.Check != "" {
-		about.Why = ChosenByCheck
+		about.Why = record.ChosenByCheck
 	}
 	if len(groups) == 0 {
 		return nil, about
 	}
 	chosen := groups[0][0]
 	switch {
-	case about.Why == ChosenByCheck:
+	case about.Why == record.ChosenByCheck:
 	case len(groups[0]) > 1:
-		about.Why = ChosenByMost
+		about.Why = record.ChosenByMost
 	case len(groups) == 1:
-		about.Why = ChosenFirst
+		about.Why = record.ChosenFirst
 	default:
-		about.Why = ChosenFirst
-		if voted := h.vote(p, groups); voted != nil {
-			chosen, about.Why = voted, ChosenByModel
+		about.Why = record.ChosenFirst
+		if voted := r.voteForTry(p, groups); voted != nil {
+			chosen, about.Why = voted, record.ChosenByModel
 		}
 	}
 	about.Chosen = chosen.turn.ID
@@ -91,9 +91,9 @@ func ballot(question string, answers []string, window int64) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// vote asks the model which of several answers is right; nil when it does not say.
-func (h *Hub) vote(p *plan, groups [][]*try) *try {
-	ctx, cancel := record.WithLimit(p.work, h.o.Turns.Time)
+// voteForTry asks the model which of several answers is right; nil when it does not say.
+func (r *Runner) voteForTry(p *plan, groups [][]*try) *try {
+	ctx, cancel := record.WithLimit(p.work, r.o.Turns.Time)
 	defer cancel()
 	window := p.spec.Context
 	if ask := p.model.Capabilities().Window; window == 0 && ask != nil {
@@ -103,7 +103,7 @@ func (h *Hub) vote(p *plan, groups [][]*try) *try {
 	for i, group := range groups {
 		answers[i] = group[0].answer.Text
 	}
-	numbers := agreement.Numbers(h.voteReply(ctx, p, ballot(p.turn.Prompt, answers, window)))
+	numbers := agreement.Numbers(r.voteReply(ctx, p, ballot(p.turn.Prompt, answers, window)))
 	if len(numbers) == 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (h *Hub) vote(p *plan, groups [][]*try) *try {
 }
 
 // voteReply returns what the model replies to a ballot, "" when it fails or has no end.
-func (h *Hub) voteReply(ctx context.Context, p *plan, text string) string {
+func (r *Runner) voteReply(ctx context.Context, p *plan, text string) string {
 	const longest = 16 << 10 // bytes of a reply
 	ask := model.Message{Role: model.RoleUser, Content: []model.Content{model.Text{Text: text}}}
 	reply := ""
@@ -128,31 +128,31 @@ func (h *Hub) voteReply(ctx context.Context, p *plan, text string) string {
 		switch part := part.(type) {
 		case model.TextDelta:
 			if reply += part.Text; len(reply) > longest {
-				h.countVote(p, model.Estimate(req, int64(len(reply))))
+				r.countVote(p, model.Estimate(req, int64(len(reply))))
 				return ""
 			}
 		case model.Finish:
-			h.countVote(p, part.Usage)
+			r.countVote(p, part.Usage)
 		}
 	}
 	return reply
 }
 
 // countVote adds what a vote took to what the turn and its key have taken.
-func (h *Hub) countVote(p *plan, usage model.Usage) {
-	cost := h.about(p.model.Name()).Cost(usage)
-	h.AddUsage(p.work, p.who, used(usage, cost))
+func (r *Runner) countVote(p *plan, usage model.Usage) {
+	cost := r.about(p.model.Name()).Cost(usage)
+	r.meter.AddUsage(p.work, p.who, used(usage, cost))
 	p.took(usage, cost)
 }
 
 // reportChoice says what was chosen, in a line for people.
-func reportChoice(t TurnTries, chosen *try) string {
+func reportChoice(t record.TurnTries, chosen *try) string {
 	switch t.Why {
-	case ChosenByCheck:
+	case record.ChosenByCheck:
 		return fmt.Sprintf("This is try %d of %d, which passed the check.", chosen.place, t.Number)
-	case ChosenByMost:
+	case record.ChosenByMost:
 		return fmt.Sprintf("This is try %d of %d: %d answered the same.", chosen.place, t.Number, t.Agree)
-	case ChosenByModel:
+	case record.ChosenByModel:
 		return fmt.Sprintf("This is try %d of %d: the answers differ, and the model holds it for right.", chosen.place, t.Number)
 	}
 	return fmt.Sprintf("This is try %d of %d: nothing shows which is right.", chosen.place, t.Number)

@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"context"
@@ -14,14 +14,15 @@ import (
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
 	"cove/internal/server/hub/live"
+	"cove/internal/server/hub/record"
 )
 
 // stepper is a turn's loop.Executor: the model's code becomes an execution with a record. Only Execute and execution are called from several goroutines.
 type stepper struct {
-	Live
+	live.Live
 	lease *live.Lease
-	h     *Hub
-	turn  Turn
+	r     *Runner
+	turn  record.Turn
 	who   auth.Principal
 	offer *live.Offer // what the code may call; nil: nothing
 	// resumed is code of an earlier turn that goes on; nil: there is none.
@@ -69,13 +70,13 @@ func (s *stepper) Execute(ctx context.Context, p loop.Program) iter.Seq2[kernel.
 			yield(nil, err)
 			return
 		}
-		if err := s.h.MayRun(ctx, t.Project, t.Key); err != nil {
+		if err := s.r.meter.MayRun(ctx, t.Project, t.Key); err != nil {
 			yield(nil, err)
 			return
 		}
-		e := Execution{ID: s.execution(p.Step), Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Kernel: p.Kernel, Turn: t.ID, Step: p.Step, Code: p.Code, Edited: p.Edited}
-		req := kernel.Request{Code: p.Code, Mode: kernel.Cell, Timeout: p.Timeout, Model: true, Widgets: !s.h.o.Private} // a command shows widgets as text
-		if err := s.h.ScreenCode(ctx, &e, true); err != nil {
+		e := record.Execution{ID: s.execution(p.Step), Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Kernel: p.Kernel, Turn: t.ID, Step: p.Step, Code: p.Code, Edited: p.Edited}
+		req := kernel.Request{Code: p.Code, Mode: kernel.Cell, Timeout: p.Timeout, Model: true, Widgets: !s.r.o.Private} // a command shows widgets as text
+		if err := s.r.live.ScreenCode(ctx, &e, true); err != nil {
 			yield(nil, err)
 			return
 		}
@@ -84,10 +85,10 @@ func (s *stepper) Execute(ctx context.Context, p loop.Program) iter.Seq2[kernel.
 			return
 		}
 		if s.offer != nil {
-			req.Tools = s.h.WithApproval(s.who, e, s.offer.Tools(nil))
+			req.Tools = s.r.live.WithApproval(s.who, e, s.offer.Tools(nil))
 		}
 		err := s.inTime(ctx, p, func() error {
-			_, err := s.h.RunAndRecord(ctx, e, req, func(ctx context.Context, event Event) error {
+			_, err := s.r.live.RunAndRecord(ctx, e, req, func(ctx context.Context, event record.Event) error {
 				if !p.Beside {
 					s.time = ctx
 				}
@@ -99,7 +100,7 @@ func (s *stepper) Execute(ctx context.Context, p loop.Program) iter.Seq2[kernel.
 			return err
 		})
 		if err == nil {
-			err = s.h.EndCause(t.Session) // otherwise the model would be asked what to do about interrupted code
+			err = s.r.live.EndCause(t.Session) // otherwise the model would be asked what to do about interrupted code
 		}
 		if err != nil && !deaf {
 			yield(nil, err)
@@ -112,7 +113,7 @@ func (s *stepper) inTime(ctx context.Context, p loop.Program, begin func() error
 	if p.Beside {
 		return begin()
 	}
-	return Patiently(ctx, begin, problem.QuotaExecutions, problem.QueueFull)
+	return live.Patiently(ctx, begin, problem.QuotaExecutions, problem.QueueFull)
 }
 
 // start makes sure that the session has a kernel. Problems: those of Live.StartKernel.
@@ -121,15 +122,15 @@ func (s *stepper) start(ctx context.Context, name string) error {
 		return nil
 	}
 	err := s.StartKernel(ctx, name)
-	s.h.work.WriteAudit(ctx, s.who, "kernel.start", s.turn.Session, name, err)
+	s.r.work.WriteAudit(ctx, s.who, "kernel.start", s.turn.Session, name, err)
 	return err
 }
 
 // detach runs code that may wait for the client, longer than the turn lasts.
-func (s *stepper) detach(ctx context.Context, p loop.Program, e Execution, req kernel.Request, yield func(kernel.Event, error) bool) {
+func (s *stepper) detach(ctx context.Context, p loop.Program, e record.Execution, req kernel.Request, yield func(kernel.Event, error) bool) {
 	var d *live.Detached
 	err := s.inTime(ctx, p, func() (err error) {
-		d, err = s.h.StartDetached(ctx, s.who, e, s.turn.Conversation, req, s.offer)
+		d, err = s.r.live.StartDetached(ctx, s.who, e, s.turn.Conversation, req, s.offer)
 		return err
 	})
 	if err != nil {
@@ -142,17 +143,17 @@ func (s *stepper) detach(ctx context.Context, p loop.Program, e Execution, req k
 // Resume hands the results that the turn brings to the code that waits for them, and yields what it emits then.
 func (s *stepper) Resume(ctx context.Context) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
-		if err := s.h.ContinueAfterWait(ctx, s.resumed.Running); err != nil {
+		if err := s.r.live.ContinueAfterWait(ctx, s.resumed.Running); err != nil {
 			yield(nil, err)
 			return
 		}
-		if err := s.h.UnparkExecution(ctx, s.resumed.Detached); err != nil {
+		if err := s.r.live.UnparkExecution(ctx, s.resumed.Detached); err != nil {
 			yield(nil, err)
 			return
 		}
 		calls := slices.Clone(s.resumed.suspended.Calls) // what is heard again may be another wait
-		s.h.work.RunInBackground(func(context.Context) { s.resumed.HearAgain() })
-		s.h.work.RunInBackground(func(context.Context) { s.resumed.bring(calls) }) // the code emits between one result and the next
+		s.r.work.RunInBackground(func(context.Context) { s.resumed.HearAgain() })
+		s.r.work.RunInBackground(func(context.Context) { s.resumed.bring(calls) }) // the code emits between one result and the next
 		s.hear(ctx, s.resumed.Detached, yield)
 	}
 }
@@ -160,7 +161,7 @@ func (s *stepper) Resume(ctx context.Context) iter.Seq2[kernel.Event, error] {
 func (s *stepper) hear(ctx context.Context, d *live.Detached, yield func(kernel.Event, error) bool) {
 	s.heard = d
 	left := false
-	err := d.HearEvents(ctx, func(room context.Context, event Event) bool {
+	err := d.HearEvents(ctx, func(room context.Context, event record.Event) bool {
 		s.time = room
 		left = !yield(event, nil)
 		return !left
@@ -170,7 +171,7 @@ func (s *stepper) hear(ctx context.Context, d *live.Detached, yield func(kernel.
 	}
 	s.heard = nil
 	if err == nil {
-		err = s.h.EndCause(s.turn.Session)
+		err = s.r.live.EndCause(s.turn.Session)
 	}
 	if err != nil {
 		yield(nil, err)
@@ -179,7 +180,7 @@ func (s *stepper) hear(ctx context.Context, d *live.Detached, yield func(kernel.
 
 // suspend keeps the code that waits for the client's next turn.
 func (s *stepper) suspend(what *loop.Suspended) error {
-	if err := s.h.SuspendExecution(s.heard, s.turn.ID, what); err != nil {
+	if err := s.r.live.SuspendExecution(s.heard, s.turn.ID, what); err != nil {
 		return err
 	}
 	s.heard = nil
@@ -196,7 +197,7 @@ func (s *stepper) leave() {
 // Variables returns the variables of the session's kernel.
 func (s *stepper) Variables(ctx context.Context) (kernel.Variables, error) {
 	v, err := s.Live.Variables(ctx, kernel.Main)
-	return live.RedactVariables(s.h.RedactionIn(ctx, s.turn.Project, s.turn.Key, s.turn.Session), v), err
+	return live.RedactVariables(s.r.live.RedactionIn(ctx, s.turn.Project, s.turn.Key, s.turn.Session), v), err
 }
 
 // Tell looks at files for the prompt. A sandbox that is lost meanwhile is told of with the next execution.
@@ -204,5 +205,5 @@ func (s *stepper) Tell(ctx context.Context, paths []string) ([]workspace.Told, e
 	ctx, over := telemetry.Span(ctx, live.SpanLook)
 	told, err := s.Live.Tell(ctx, paths)
 	over(err)
-	return s.h.redactTold(ctx, s.turn, told), err
+	return s.r.redactTold(ctx, s.turn, told), err
 }

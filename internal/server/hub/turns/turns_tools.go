@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"context"
@@ -7,10 +7,11 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/llm/tool"
 	"cove/internal/server/hub/live"
+	"cove/internal/server/hub/record"
 )
 
 // planTools finds what the turn's code may call.
-func (h *Hub) planTools(ctx context.Context, p *plan, n NewTurn) error {
+func (r *Runner) planTools(ctx context.Context, p *plan, n record.NewTurn) error {
 	if len(n.CodeTools)+len(n.Servers)+len(n.AskBefore) == 0 {
 		return nil
 	}
@@ -19,7 +20,7 @@ func (h *Hub) planTools(ctx context.Context, p *plan, n NewTurn) error {
 	}
 	o := &live.Offer{Globals: n.CodeGlobals, Client: len(n.CodeTools) > 0}
 	var err error
-	if o.Servers, o.Call, err = h.ServerTools(ctx, p.who, n.Servers, n.AskBefore); err != nil {
+	if o.Servers, o.Call, err = r.live.ServerTools(ctx, p.who, n.Servers, n.AskBefore); err != nil {
 		return err
 	}
 	if o.Set, err = tool.NewSet(slices.Concat(n.CodeTools, o.Servers)); err != nil {

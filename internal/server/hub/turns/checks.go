@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"bytes"
@@ -98,7 +98,7 @@ func (n NewCheck) check() error {
 
 // Check looks at code, and returns when that is done; the end of ctx stops it. Needs auth.SessionsExecute, and for a file of a session auth.FilesRead. Problems:
 // check_invalid, those of advice, of reading the file, of StartExecution, and of making a session.
-func (h *Hub) Check(ctx context.Context, who auth.Principal, n NewCheck) (Checked, error) {
+func (r *Runner) Check(ctx context.Context, who auth.Principal, n NewCheck) (Checked, error) {
 	n.Kind = cmp.Or(n.Kind, CheckFindings)
 	err := who.Require(auth.SessionsExecute)
 	if err == nil {
@@ -106,14 +106,14 @@ func (h *Hub) Check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 	}
 	var out Checked
 	if err == nil {
-		out, err = h.check(ctx, who, n)
+		out, err = r.checkCode(ctx, who, n)
 	}
-	h.work.WriteAudit(ctx, who, "check.run", n.Session, string(n.Kind), err)
+	r.work.WriteAudit(ctx, who, "check.run", n.Session, string(n.Kind), err)
 	return out, err
 }
 
-func (h *Hub) check(ctx context.Context, who auth.Principal, n NewCheck) (Checked, error) {
-	work, end, err := h.BeginWork(ctx)
+func (r *Runner) checkCode(ctx context.Context, who auth.Principal, n NewCheck) (Checked, error) {
+	work, end, err := r.live.BeginWork(ctx)
 	if err != nil {
 		return Checked{}, err
 	}
@@ -121,7 +121,7 @@ func (h *Hub) check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 	work, stop := context.WithCancelCause(work)
 	defer stop(nil)
 	defer context.AfterFunc(ctx, func() { stop(context.Cause(ctx)) })()
-	src, against, err := h.checkSources(work, who, n)
+	src, against, err := r.checkSources(work, who, n)
 	if err != nil {
 		return Checked{}, err
 	}
@@ -129,7 +129,7 @@ func (h *Hub) check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 	if n.runs() {
 		origin = n.Session
 	}
-	session, err := h.openCheck(work, who, "check of "+src.Name, origin)
+	session, err := r.openCheck(work, who, "check of "+src.Name, origin)
 	if err != nil {
 		return Checked{}, err
 	}
@@ -140,7 +140,7 @@ func (h *Hub) check(ctx context.Context, who auth.Principal, n NewCheck) (Checke
 		case <-work.Done():
 		}
 	}()
-	checker := &advice.Checker{Session: session, Timeout: record.Tighter(n.Timeout, h.o.Limits.Execution)}
+	checker := &advice.Checker{Session: session, Timeout: record.Tighter(n.Timeout, r.o.Limits.Execution)}
 	return n.do(work, checker, src, against)
 }
 
@@ -176,11 +176,11 @@ func (n NewCheck) do(ctx context.Context, c *advice.Checker, src advice.Source, 
 }
 
 // checkSources reads what is to be checked, and what it is to be measured beside.
-func (h *Hub) checkSources(ctx context.Context, who auth.Principal, n NewCheck) (src advice.Source, against *advice.Source, err error) {
+func (r *Runner) checkSources(ctx context.Context, who auth.Principal, n NewCheck) (src advice.Source, against *advice.Source, err error) {
 	content, name := []byte(n.Code), cmp.Or(n.Name, "program.py")
 	if n.Session != "" {
 		name = cmp.Or(n.Name, path.Base(n.Path))
-		if content, err = h.checkedFile(ctx, who, n.Session, n.Path); err != nil {
+		if content, err = r.checkedFile(ctx, who, n.Session, n.Path); err != nil {
 			return src, nil, err
 		}
 	}
@@ -192,9 +192,9 @@ func (h *Hub) checkSources(ctx context.Context, who auth.Principal, n NewCheck) 
 }
 
 // checkedFile reads a file of a workspace.
-func (h *Hub) checkedFile(ctx context.Context, who auth.Principal, session, name string) ([]byte, error) {
+func (r *Runner) checkedFile(ctx context.Context, who auth.Principal, session, name string) ([]byte, error) {
 	var content bytes.Buffer
-	err := h.Tree(ctx, who, session, false, func(ctx context.Context, t Tree) error {
+	err := r.live.Tree(ctx, who, session, false, func(ctx context.Context, t live.Tree) error {
 		at, err := t.Stat(ctx, name)
 		if err == nil && at.Size > advice.MaxNotebook {
 			err = problem.New(problem.CodeTooBig, fmt.Sprintf("the file has more than %d MiB, the most that is checked", advice.MaxNotebook>>20))
@@ -211,9 +211,9 @@ func (h *Hub) checkedFile(ctx context.Context, who auth.Principal, session, name
 }
 
 // lookAtSteps has each program of a turn looked at when it has run, and returns what ends that.
-func (h *Hub) lookAtSteps(p *plan) (end func()) {
+func (r *Runner) lookAtSteps(p *plan) (end func()) {
 	steps := &advice.Steps{Timeout: lookPatience, Open: func(ctx context.Context) (advice.Session, func(), error) {
-		s, err := h.openCheck(ctx, p.who, "check of the code of "+p.turn.ID, "")
+		s, err := r.openCheck(ctx, p.who, "check of the code of "+p.turn.ID, "")
 		if err != nil {
 			return nil, nil, err
 		}
@@ -225,7 +225,7 @@ func (h *Hub) lookAtSteps(p *plan) (end func()) {
 
 // checkSession is a session in which code is checked.
 type checkSession struct {
-	h    *Hub
+	r    *Runner
 	who  auth.Principal
 	id   string
 	what string
@@ -234,33 +234,33 @@ type checkSession struct {
 var _ advice.Session = (*checkSession)(nil)
 
 // openCheck makes a session for a check: a new one, or a fork of origin where that is not "".
-func (h *Hub) openCheck(ctx context.Context, who auth.Principal, what, origin string) (*checkSession, error) {
+func (r *Runner) openCheck(ctx context.Context, who auth.Principal, what, origin string) (*checkSession, error) {
 	who.Scopes = nil // a caller with the right to a check may make what the check needs
-	n := NewSession{Name: what, Life: checkLife}
+	n := live.NewSession{Name: what, Life: checkLife}
 	if len(n.Name) > record.LongestName {
 		n.Name = "check"
 	}
-	var row Session
+	var row record.Session
 	var err error
 	if origin == "" {
-		row, err = h.CreateSession(ctx, who, n)
+		row, err = r.live.CreateSession(ctx, who, n)
 	} else {
-		row, err = h.ForkSession(ctx, who, origin, n)
+		row, err = r.live.ForkSession(ctx, who, origin, n)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &checkSession{h: h, who: who, id: row.ID, what: what}, nil
+	return &checkSession{r: r, who: who, id: row.ID, what: what}, nil
 }
 
 // close begins to delete the session, and returns what is closed when that is done.
 func (s *checkSession) close() (gone <-chan struct{}) {
 	done := make(chan struct{})
-	s.h.work.RunInBackground(func(ctx context.Context) {
+	s.r.work.RunInBackground(func(ctx context.Context) {
 		defer close(done)
-		err := s.h.work.WriteUntilStored(ctx, func(ctx context.Context) error { return s.h.DeleteSessionRow(ctx, s.who.Project, s.id) })
+		err := s.r.work.WriteUntilStored(ctx, func(ctx context.Context) error { return s.r.live.DeleteSessionRow(ctx, s.who.Project, s.id) })
 		if err != nil && !problem.Is(err, problem.NotFound) {
-			s.h.work.Log.WarnContext(ctx, "the session of a check was not deleted; it goes at the end of its life", "session", s.id, "error", err)
+			s.r.work.Log.WarnContext(ctx, "the session of a check was not deleted; it goes at the end of its life", "session", s.id, "error", err)
 		}
 	})
 	return done
@@ -270,11 +270,11 @@ func (s *checkSession) close() (gone <-chan struct{}) {
 func (s *checkSession) Execute(ctx context.Context, req kernel.Request) iter.Seq2[kernel.Event, error] {
 	return func(yield func(kernel.Event, error) bool) {
 		deaf := false
-		err := s.h.MayRun(ctx, s.who.Project, s.who.Key)
+		err := s.r.meter.MayRun(ctx, s.who.Project, s.who.Key)
 		if err == nil {
-			err = s.h.UseSession(ctx, s.who, s.id, func(ctx context.Context, _ Live) error {
-				e := Execution{Project: s.who.Project, User: s.who.User, Key: s.who.Key, Session: s.id, Code: "# " + s.what}
-				_, err := s.h.RunAndRecord(ctx, e, req, func(_ context.Context, event Event) error {
+			err = s.r.live.UseSession(ctx, s.who, s.id, func(ctx context.Context, _ live.Live) error {
+				e := record.Execution{Project: s.who.Project, User: s.who.User, Key: s.who.Key, Session: s.id, Code: "# " + s.what}
+				_, err := s.r.live.RunAndRecord(ctx, e, req, func(_ context.Context, event record.Event) error {
 					if deaf = deaf || !yield(event, nil); deaf {
 						return live.ErrUnheard
 					}
@@ -292,7 +292,7 @@ func (s *checkSession) Execute(ctx context.Context, req kernel.Request) iter.Seq
 // ReadFile implements advice.Session.
 func (s *checkSession) ReadFile(ctx context.Context, name string, limit int64) ([]byte, error) {
 	var content bytes.Buffer
-	err := s.h.UseSession(ctx, s.who, s.id, func(ctx context.Context, l Live) error {
+	err := s.r.live.UseSession(ctx, s.who, s.id, func(ctx context.Context, l live.Live) error {
 		_, err := l.Read(ctx, name, 0, limit, &content)
 		return err
 	})

@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"context"
@@ -13,33 +13,33 @@ import (
 
 // FollowTurn yields the events of a turn with Seq above after, as Follow does for an execution. It ends after the loop.Answer, or
 // with the error that ended the turn, also when it ended long ago. Needs auth.ConversationsRead.
-func (h *Hub) FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (Follower[json.RawMessage], error) {
+func (r *Runner) FollowTurn(ctx context.Context, who auth.Principal, id string, after int64) (live.Follower[json.RawMessage], error) {
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return nil, err
 	}
-	t, err := h.turn(ctx, who.Project, id)
+	t, err := r.findTurn(ctx, who.Project, id)
 	if err != nil {
 		return nil, err
 	}
-	return live.UntilFailure(h.Streams.Follow(ctx, h.TurnEvents(t), after)), bodybudget.Recall(ctx, stream.PageSize)
+	return live.UntilFailure(r.live.Streams.Follow(ctx, r.live.TurnEvents(t), after)), bodybudget.Recall(ctx, stream.PageSize)
 }
 
 // Recorded yields what is stored of a turn or an execution (its id) until now, and does not wait for more. Needs auth.ConversationsRead for a turn and
 // auth.SessionsRead for an execution.
-func (h *Hub) Recorded(ctx context.Context, who auth.Principal, id string) (Follower[json.RawMessage], error) {
+func (r *Runner) Recorded(ctx context.Context, who auth.Principal, id string) (live.Follower[json.RawMessage], error) {
 	var from stream.Source
 	if ident.Valid(ident.Turn, id) {
-		t, err := h.Turn(ctx, who, id)
+		t, err := r.Turn(ctx, who, id)
 		if err != nil {
 			return nil, err
 		}
-		from = h.TurnEvents(t)
+		from = r.live.TurnEvents(t)
 	} else {
-		e, err := h.Execution(ctx, who, id)
+		e, err := r.live.Execution(ctx, who, id)
 		if err != nil {
 			return nil, err
 		}
-		from = h.ExecutionEvents(e)
+		from = r.live.ExecutionEvents(e)
 	}
-	return h.Streams.Recorded(ctx, from), nil
+	return r.live.Streams.Recorded(ctx, from), nil
 }

@@ -1,18 +1,19 @@
-package hub
+package turns
 
 import (
 	"context"
 	"strings"
 
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // turnInstructions returns what the model of a turn is asked to do: the project's instructions where the turn is to follow them, then the client's.
-func (h *Hub) turnInstructions(ctx context.Context, who auth.Principal, n NewTurn) (string, error) {
-	if !n.InProject || h.o.Instructions == nil {
+func (r *Runner) turnInstructions(ctx context.Context, who auth.Principal, n record.NewTurn) (string, error) {
+	if !n.InProject || r.o.Instructions == nil {
 		return n.Instructions, nil
 	}
-	project, err := h.o.Instructions(ctx, who.Project)
+	project, err := r.o.Instructions(ctx, who.Project)
 	if err != nil || strings.TrimSpace(project) == "" {
 		return n.Instructions, err
 	}

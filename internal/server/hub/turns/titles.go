@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"cove/internal/llm/model"
+	"cove/internal/server/hub/record"
 )
 
 const (
@@ -28,22 +29,22 @@ var errTitled = errors.New("the conversation has a title of its own")
 
 // nameConversation has the model of a conversation's first turn write a title, beside everything else. Until then, and where that fails, the title is the
 // question's first words; a title that a user has set stays.
-func (h *Hub) nameConversation(p *plan, t Turn) {
-	if !h.o.Titles || !p.untitled || t.State != TurnCompleted {
+func (r *Runner) nameConversation(p *plan, t record.Turn) {
+	if !r.o.Titles || !p.untitled || t.State != record.TurnCompleted {
 		return
 	}
-	h.work.RunInBackground(func(ctx context.Context) {
+	r.work.RunInBackground(func(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, titleTime)
 		defer cancel()
-		defer context.AfterFunc(h.Uninterrupted(), cancel)()
+		defer context.AfterFunc(r.live.Uninterrupted(), cancel)()
 		text, usage, err := writtenTitle(ctx, p.model, t)
-		h.AddUsage(ctx, p.who, Usage{InputTokens: usage.InputTokens, OutputTokens: usage.OutputTokens})
+		r.meter.AddUsage(ctx, p.who, record.Usage{InputTokens: usage.InputTokens, OutputTokens: usage.OutputTokens})
 		title := CleanTitle(text)
 		if err != nil || title == "" {
-			h.work.Log.DebugContext(ctx, "the model wrote no title", "conversation", t.Conversation, "error", err)
+			r.work.Log.DebugContext(ctx, "the model wrote no title", "conversation", t.Conversation, "error", err)
 			return
 		}
-		_, err = h.work.Store.UpdateConversation(ctx, t.Project, t.Conversation, func(row *Conversation) error {
+		_, err = r.work.Store.UpdateConversation(ctx, t.Project, t.Conversation, func(row *record.Conversation) error {
 			if row.Title != TitleOf(t.Prompt) {
 				return errTitled
 			}
@@ -51,12 +52,12 @@ func (h *Hub) nameConversation(p *plan, t Turn) {
 			return nil
 		})
 		if err != nil && !errors.Is(err, errTitled) {
-			h.work.Log.WarnContext(ctx, "a title was not recorded", "conversation", t.Conversation, "error", err)
+			r.work.Log.WarnContext(ctx, "a title was not recorded", "conversation", t.Conversation, "error", err)
 		}
 	})
 }
 
-func writtenTitle(ctx context.Context, m model.Model, t Turn) (text string, usage model.Usage, err error) {
+func writtenTitle(ctx context.Context, m model.Model, t record.Turn) (text string, usage model.Usage, err error) {
 	about := "Question:\n" + firstRunes(t.Prompt, titleRead) + "\n\nAnswer:\n" + firstRunes(t.Answer, titleRead/2)
 	req := model.Request{System: titleOrder, MaxTokens: titleTokens,
 		Messages: []model.Message{{Role: model.RoleUser, Content: []model.Content{model.Text{Text: about}}}}}

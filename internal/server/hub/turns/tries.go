@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"cmp"
@@ -16,6 +16,7 @@ import (
 	"cove/internal/llm/model"
 	"cove/internal/python/kernel"
 	"cove/internal/server/hub/live"
+	"cove/internal/server/hub/record"
 	"cove/internal/server/transcript"
 )
 
@@ -24,12 +25,12 @@ import (
 // their forks. The session itself is not touched before, so that a server that dies in the middle can ask again, with the tries that had ended.
 
 // planTries checks what the tries need before the first one begins, and has the turn remember what it takes to be asked again: without what the session has already, and without secrets.
-func (h *Hub) planTries(ctx context.Context, p *plan, n NewTurn) error {
+func (r *Runner) planTries(ctx context.Context, p *plan, n record.NewTurn) error {
 	if n.Tries == nil {
 		return nil
 	}
 	for _, name := range n.Tries.Models {
-		m, err := h.openModel(ctx, name)
+		m, err := r.openModel(ctx, name)
 		if err == nil {
 			err = loop.Check(m, p.spec)
 		}
@@ -38,7 +39,7 @@ func (h *Hub) planTries(ctx context.Context, p *plan, n NewTurn) error {
 		}
 	}
 	if code := n.Tries.Check; code != "" {
-		err := h.ScreenCode(ctx, &Execution{Project: p.who.Project, Key: p.who.Key, Code: code}, false)
+		err := r.live.ScreenCode(ctx, &record.Execution{Project: p.who.Project, Key: p.who.Key, Code: code}, false)
 		if problem.Has(err, problem.CodeUnapproved) {
 			err = problem.New(problem.CodeRefused, "the rules for code do not let the check run unseen: "+problem.Of(err).Message).WithHint("ask without a check, or with another one")
 		}
@@ -48,14 +49,14 @@ func (h *Hub) planTries(ctx context.Context, p *plan, n NewTurn) error {
 	}
 	n.Network, n.Root, n.Once, n.Foreign = nil, false, "", nil
 	p.turn.ID = cmp.Or(n.Tries.Again, p.turn.ID)
-	p.turn.Tries = &TurnTries{Number: n.Tries.Number, Request: &Asked{Turn: n, Scopes: p.who.Scopes}}
+	p.turn.Tries = &record.TurnTries{Number: n.Tries.Number, Request: &record.Asked{Turn: n, Scopes: p.who.Scopes}}
 	return nil
 }
 
 // try is one try of a question.
 type try struct {
 	place  int
-	turn   Turn
+	turn   record.Turn
 	answer loop.Answer
 	err    error
 	live   *liveTurn // nil: it ended in an earlier server
@@ -68,19 +69,19 @@ func (t *try) right() bool {
 }
 
 // tryTurn answers a turn in several tries, and returns the answer of the one that was chosen.
-func (h *Hub) tryTurn(p *plan, l *liveTurn) (loop.Answer, error) {
+func (r *Runner) tryTurn(p *plan, l *liveTurn) (loop.Answer, error) {
 	ctx, stop := context.WithCancelCause(p.work)
 	defer stop(nil)
-	from := h.work.Now()
-	if err := h.untakeState(ctx, p); err != nil {
+	from := r.work.Now()
+	if err := r.untakeState(ctx, p); err != nil {
 		return loop.Answer{}, err
 	}
-	tries, ended, err := h.beginTries(ctx, p)
+	tries, ended, err := r.beginTries(ctx, p)
 	var over []*try
 	for err == nil && len(over) < len(tries) && !p.decided(over) {
 		t := <-ended
 		over = append(over, t)
-		err = h.publish(ctx, p, l, loop.Notice{Text: t.told(p.tries.Number)}, "", 0)
+		err = r.publishEvent(ctx, p, l, loop.Notice{Text: t.told(p.tries.Number)}, "", 0)
 	}
 	stop(cmp.Or(err, error(problem.New(problem.GivenUp, "other tries had answered"))))
 	for len(over) < len(tries) {
@@ -97,13 +98,13 @@ func (h *Hub) tryTurn(p *plan, l *liveTurn) (loop.Answer, error) {
 		return loop.Answer{}, err
 	}
 	slices.SortFunc(over, func(a, b *try) int { return a.place - b.place })
-	chosen, about := h.choose(p, over)
+	chosen, about := r.chooseTry(p, over)
 	if chosen == nil {
 		return loop.Answer{}, over[0].err
 	}
 	about.Request = p.turn.Tries.Request // until the turn has ended
 	p.turn.Tries = &about
-	answer, err := h.settleTries(p, l, chosen, from)
+	answer, err := r.settleTries(p, l, chosen, from)
 	answer.Usage = p.used
 	return answer, err
 }
@@ -140,8 +141,8 @@ func firstWords(text string) string {
 }
 
 // beginTries begins the tries, those that had ended in an earlier server apart. Each is sent when it has ended.
-func (h *Hub) beginTries(ctx context.Context, p *plan) ([]*try, <-chan *try, error) {
-	earlier, err := h.earlierTries(ctx, p)
+func (r *Runner) beginTries(ctx context.Context, p *plan) ([]*try, <-chan *try, error) {
+	earlier, err := r.earlierTries(ctx, p)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,7 +157,7 @@ func (h *Hub) beginTries(ctx context.Context, p *plan) ([]*try, <-chan *try, err
 			continue
 		}
 		t := &try{place: place}
-		if err := h.beginTry(ctx, p, t, ended); err != nil {
+		if err := r.beginTry(ctx, p, t, ended); err != nil {
 			return all, ended, err
 		}
 		all = append(all, t)
@@ -165,64 +166,64 @@ func (h *Hub) beginTries(ctx context.Context, p *plan) ([]*try, <-chan *try, err
 }
 
 // beginTry begins one try, in a fork of the turn's session.
-func (h *Hub) beginTry(ctx context.Context, p *plan, t *try, ended chan<- *try) error {
+func (r *Runner) beginTry(ctx context.Context, p *plan, t *try, ended chan<- *try) error {
 	who := p.who
 	who.Scopes = nil // a caller with the right to the turn may make what the turn needs
 	q := &plan{who: who, model: p.model, spec: p.spec, work: ctx, end: func() {}, looks: p.looks, alone: true, unheard: true}
 	if names := p.tries.Models; len(names) > 0 {
-		m, err := h.openModel(ctx, names[(t.place-1)%len(names)])
+		m, err := r.openModel(ctx, names[(t.place-1)%len(names)])
 		if err != nil {
 			return err
 		}
-		q.model, q.spec.Context = m, h.about(m.Name()).Context
+		q.model, q.spec.Context = m, r.about(m.Name()).Context
 	}
-	row, err := h.ForkSessionRow(ctx, who, p.turn.Session, NewSession{Life: h.forkLife()})
+	row, err := r.live.ForkSessionRow(ctx, who, p.turn.Session, live.NewSession{Life: r.forkLife()})
 	if err != nil {
 		return err
 	}
 	q.turn = p.turn
-	q.turn.ID, q.turn.Session, q.turn.Model, q.turn.Created, q.turn.Files, q.turn.Foreign, q.turn.Taken = ident.New(ident.Turn), row.ID, q.model.Name(), h.work.Now(), nil, nil, Taken{}
-	q.turn.Tries = &TurnTries{Of: p.turn.ID, Place: t.place}
-	t.turn, q.events = q.turn, h.Streams.Open(q.turn.ID)
-	if err := h.work.Store.AddTurn(ctx, q.turn); err != nil {
+	q.turn.ID, q.turn.Session, q.turn.Model, q.turn.Created, q.turn.Files, q.turn.Foreign, q.turn.Taken = ident.New(ident.Turn), row.ID, q.model.Name(), r.work.Now(), nil, nil, record.Taken{}
+	q.turn.Tries = &record.TurnTries{Of: p.turn.ID, Place: t.place}
+	t.turn, q.events = q.turn, r.live.Streams.Open(q.turn.ID)
+	if err := r.work.Store.AddTurn(ctx, q.turn); err != nil {
 		q.events.Close()
-		return errors.Join(err, h.DeleteSessionRow(ctx, p.turn.Project, row.ID))
+		return errors.Join(err, r.live.DeleteSessionRow(ctx, p.turn.Project, row.ID))
 	}
-	t.live = h.beginTurn(q)
-	h.work.RunInBackground(func(context.Context) {
+	t.live = r.beginTurn(q)
+	r.work.RunInBackground(func(context.Context) {
 		defer func() { ended <- t }()
-		t.turn, t.answer, t.err = h.runTurn(q, t.live)
+		t.turn, t.answer, t.err = r.runTurn(q, t.live)
 		if t.err == nil {
-			h.assess(ctx, p, t)
+			r.assessTry(ctx, p, t)
 		}
 	})
 	return nil
 }
 
 // forkLife is how long a fork for a try lives at most: it is removed when its turn has ended, unless everything that would do so was killed.
-func (h *Hub) forkLife() time.Duration {
+func (r *Runner) forkLife() time.Duration {
 	const most = 24 * time.Hour
-	if life := h.o.Limits.Life; life > 0 {
+	if life := r.o.Limits.Life; life > 0 {
 		return min(life, most)
 	}
 	return most
 }
 
-// assess runs the check in the session of a try, and saves the session as the try has left it.
-func (h *Hub) assess(ctx context.Context, p *plan, t *try) {
+// assessTry runs the check in the session of a try, and saves the session as the try has left it.
+func (r *Runner) assessTry(ctx context.Context, p *plan, t *try) {
 	about := *t.turn.Tries
 	if code := p.tries.Check; code != "" {
-		passed, err := h.passes(ctx, p, t, code)
+		passed, err := r.passesCheck(ctx, p, t, code)
 		if err != nil {
 			t.err = err
 			return
 		}
 		about.Passed = &passed
 	}
-	err := h.PauseWhenUnused(ctx, t.turn.Project, t.turn.Session, func() error { return nil })
+	err := r.live.PauseWhenUnused(ctx, t.turn.Project, t.turn.Session, func() error { return nil })
 	if err == nil {
 		about.Saved = true
-		err = h.work.Store.SetTries(ctx, t.turn.Project, t.turn.ID, about)
+		err = r.work.Store.SetTries(ctx, t.turn.Project, t.turn.ID, about)
 	}
 	if t.turn.Tries = &about; err != nil {
 		t.err = err
@@ -242,17 +243,17 @@ try:
 finally:
     del _cove_check`
 
-// passes runs a check.
-func (h *Hub) passes(ctx context.Context, p *plan, t *try, code string) (bool, error) {
-	if err := h.MayRun(ctx, p.who.Project, p.who.Key); err != nil {
+// passesCheck runs a check.
+func (r *Runner) passesCheck(ctx context.Context, p *plan, t *try, code string) (bool, error) {
+	if err := r.meter.MayRun(ctx, p.who.Project, p.who.Key); err != nil {
 		return false, err
 	}
-	req := kernel.Request{Code: fmt.Sprintf(checking, literal(code), literal(t.answer.Text)), Mode: kernel.Cell, Unnumbered: true, Timeout: h.o.Turns.Execution}
+	req := kernel.Request{Code: fmt.Sprintf(checking, literal(code), literal(t.answer.Text)), Mode: kernel.Cell, Unnumbered: true, Timeout: r.o.Turns.Execution}
 	var done kernel.Done
 	who := p.who
 	who.Scopes = nil
-	err := Patiently(ctx, func() error {
-		_, err := h.RunExecution(ctx, who, t.turn.Session, req, func(e Event) error {
+	err := live.Patiently(ctx, func() error {
+		_, err := r.live.RunExecution(ctx, who, t.turn.Session, req, func(e record.Event) error {
 			if d, ok := e.(kernel.Done); ok {
 				done = d
 			}
@@ -273,12 +274,12 @@ func literal(text string) string {
 }
 
 // settleTries has the turn's session go on from the state of the chosen try, and the turn have its events.
-func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (loop.Answer, error) {
+func (r *Runner) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (loop.Answer, error) {
 	if err := context.Cause(p.work); err != nil {
 		return loop.Answer{}, err
 	}
 	ctx := context.WithoutCancel(p.work) // when the session has the state, the turn has the answer
-	if err := h.takeState(ctx, p.turn, chosen.turn.Session, from); err != nil {
+	if err := r.takeState(ctx, p.turn, chosen.turn.Session, from); err != nil {
 		return loop.Answer{}, err
 	}
 	choice := loop.Notice{Text: reportChoice(*p.turn.Tries, chosen)}
@@ -287,13 +288,13 @@ func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (lo
 		told = []loop.Notice{{Text: "No try passed the check."}, told[0]}
 	}
 	for _, notice := range told {
-		if err := h.publish(ctx, p, l, notice, "", 0); err != nil {
+		if err := r.publishEvent(ctx, p, l, notice, "", 0); err != nil {
 			return loop.Answer{}, err
 		}
 	}
 	const atOnce, room = 200, 4 << 20
 	for after := int64(0); ; {
-		events, err := h.work.Store.Events(ctx, chosen.turn.ID, "", after, atOnce, room)
+		events, err := r.work.Store.Events(ctx, chosen.turn.ID, "", after, atOnce, room)
 		if err != nil || len(events) == 0 {
 			return chosen.answer, err
 		}
@@ -303,7 +304,7 @@ func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (lo
 			if _, end := event.(loop.Answer); end || err != nil || event == nil {
 				continue // what is missing there is missing here
 			}
-			if err := h.publish(ctx, p, l, event, e.Part, e.Step); err != nil {
+			if err := r.publishEvent(ctx, p, l, event, e.Part, e.Step); err != nil {
 				return loop.Answer{}, err
 			}
 		}
@@ -314,15 +315,15 @@ func (h *Hub) settleTries(p *plan, l *liveTurn, chosen *try, from time.Time) (lo
 var errTaken = problem.New(problem.GivenUp, "the session went on from another state while the code waited")
 
 // untakeState returns a session to before the state of a try was taken, by a server that died before it recorded the turn's end.
-func (h *Hub) untakeState(ctx context.Context, p *plan) error {
+func (r *Runner) untakeState(ctx context.Context, p *plan) error {
 	if p.tries.Again == "" {
 		return nil
 	}
-	row, err := h.work.Store.Session(ctx, p.turn.Project, p.turn.Session)
+	row, err := r.work.Store.Session(ctx, p.turn.Project, p.turn.Session)
 	if err != nil {
 		return err
 	}
-	err = h.PauseWhenUnused(ctx, row.Project, row.ID, func() error { return h.ReturnPaused(ctx, row, p.turn.ID) })
+	err = r.live.PauseWhenUnused(ctx, row.Project, row.ID, func() error { return r.live.ReturnPaused(ctx, row, p.turn.ID) })
 	if problem.Has(err, problem.PointUnknown) {
 		return nil // it was not
 	}
@@ -330,28 +331,28 @@ func (h *Hub) untakeState(ctx context.Context, p *plan) error {
 }
 
 // takeState has a turn's session go on from the state of another one.
-func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.Time) error {
-	row, err := h.work.Store.Session(ctx, t.Project, t.Session)
+func (r *Runner) takeState(ctx context.Context, t record.Turn, session string, from time.Time) error {
+	row, err := r.work.Store.Session(ctx, t.Project, t.Session)
 	if err != nil {
 		return err
 	}
-	return h.PauseWhenUnused(ctx, t.Project, t.Session, func() error {
-		return h.PauseWhenUnused(ctx, t.Project, session, func() error {
-			info, err := h.o.Sessions.Take(ctx, t.Session, session, h.o.Command, t.ID, h.o.Limits.Points)
+	return r.live.PauseWhenUnused(ctx, t.Project, t.Session, func() error {
+		return r.live.PauseWhenUnused(ctx, t.Project, session, func() error {
+			info, err := r.o.Sessions.Take(ctx, t.Session, session, r.o.Command, t.ID, r.o.Limits.Points)
 			if err != nil {
 				return live.WithoutCommands(err)
 			}
-			h.LoseParked(t.Session, errTaken)
-			return h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
-				lost, err := h.FindRollback(ctx, row, from, "a turn with tries went on from the state before")
+			r.live.LoseParked(t.Session, errTaken)
+			return r.work.WriteUntilStored(ctx, func(ctx context.Context) error {
+				lost, err := r.live.FindRollback(ctx, row, from, "a turn with tries went on from the state before")
 				if err != nil {
 					return err
 				}
-				_, err = h.work.Store.UpdateSession(ctx, t.Project, t.Session, func(s *Session) error {
-					if s.State == SessionDeleted {
+				_, err = r.work.Store.UpdateSession(ctx, t.Project, t.Session, func(s *record.Session) error {
+					if s.State == record.SessionDeleted {
 						return live.SessionGone()
 					}
-					s.State, s.Reason, s.Saved, s.Disk, s.Executions = SessionPaused, "", info.Head.Saved, info.Disk, info.Head.Executions
+					s.State, s.Reason, s.Saved, s.Disk, s.Executions = record.SessionPaused, "", info.Head.Saved, info.Disk, info.Head.Executions
 					if before := row.Rollback; len(lost.Executions) > 0 && (before == nil || len(lost.Executions) > len(before.Executions)) {
 						s.Rollback = lost // other code ran in the session meanwhile
 					}
@@ -364,11 +365,11 @@ func (h *Hub) takeState(ctx context.Context, t Turn, session string, from time.T
 }
 
 // dropTries removes the forks of tries.
-func (h *Hub) dropTries(ctx context.Context, project string, tries ...Turn) {
+func (r *Runner) dropTries(ctx context.Context, project string, tries ...record.Turn) {
 	ctx = context.WithoutCancel(ctx)
 	for _, t := range tries {
-		if err := h.DeleteSessionRow(ctx, project, t.Session); err != nil && problem.Of(err).Kind != problem.NotFound {
-			h.work.Log.WarnContext(ctx, "the session of a try was not removed", "session", t.Session, "error", err)
+		if err := r.live.DeleteSessionRow(ctx, project, t.Session); err != nil && problem.Of(err).Kind != problem.NotFound {
+			r.work.Log.WarnContext(ctx, "the session of a try was not removed", "session", t.Session, "error", err)
 		}
 	}
 }

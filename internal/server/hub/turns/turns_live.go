@@ -1,10 +1,11 @@
-package hub
+package turns
 
 import (
 	"context"
 	"encoding/json"
 	"sync"
 
+	"cove/internal/server/hub/record"
 	"cove/internal/server/stream"
 )
 
@@ -22,11 +23,11 @@ type liveTurn struct {
 	stop        context.CancelCauseFunc
 	ended       chan struct{} // closed when the turn's end is stored and its conversation free
 	events      *stream.Writer
-	work        Work // of the goroutine that runs the turn
+	work        record.Work // of the goroutine that runs the turn
 
-	turn    Turn     // guarded by turnTable.mu
-	pending *pending // guarded by turnTable.mu; nil: no code waits for the user's word
-	asked   *pending // guarded by turnTable.mu; the code that was last asked about
+	turn    record.Turn // guarded by turnTable.mu
+	pending *pending    // guarded by turnTable.mu; nil: no code waits for the user's word
+	asked   *pending    // guarded by turnTable.mu; the code that was last asked about
 }
 
 // reserve marks a conversation as having an unfinished turn. When it has one already, ok is false, and running is that turn, or nil when it is only about to begin.
@@ -108,17 +109,17 @@ func (t *turnTable) count() (n int) {
 }
 
 // record returns the record of a turn in memory.
-func (t *turnTable) record(id string) (Turn, bool) {
+func (t *turnTable) record(id string) (record.Turn, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if l := t.live[id]; l != nil {
 		return l.turn, true
 	}
-	return Turn{}, false
+	return record.Turn{}, false
 }
 
 // over records the end of a turn and frees its conversation for the next one.
-func (t *turnTable) over(l *liveTurn, turn Turn) {
+func (t *turnTable) over(l *liveTurn, turn record.Turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	turn.Foreign = l.turn.Foreign // it may have been set meanwhile

@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/llm/model"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 	"cove/internal/server/ownership"
 )
 
@@ -16,58 +17,58 @@ import (
 const heldFor = time.Minute
 
 // asksQuestions says whether this process asks what waits in queues. A command does not: it ends with its own turn.
-func (h *Hub) asksQuestions() bool { return h.o.Asker != nil }
+func (r *Runner) asksQuestions() bool { return r.o.Asker != nil }
 
 // askLater begins the next question of a conversation, unless a turn of it runs.
-func (h *Hub) askLater(project, conversation string) {
-	if h.asksQuestions() {
-		h.work.RunInBackground(func(ctx context.Context) { h.askNext(ctx, project, conversation) })
+func (r *Runner) askLater(project, conversation string) {
+	if r.asksQuestions() {
+		r.work.RunInBackground(func(ctx context.Context) { r.askNext(ctx, project, conversation) })
 	}
 }
 
 // askEvery begins what could go on and was not begun: after a start, when another process has ended a turn, and where the reason why a question was held may have passed.
-func (h *Hub) askEvery(ctx context.Context) {
-	if !h.asksQuestions() {
+func (r *Runner) askEvery(ctx context.Context) {
+	if !r.asksQuestions() {
 		return
 	}
-	h.askDue(ctx)
-	h.CallEvery(ctx, ownership.Round, func() { h.askDue(ctx) })
+	r.askDue(ctx)
+	r.live.CallEvery(ctx, ownership.Round, func() { r.askDue(ctx) })
 }
 
-func (h *Hub) askDue(ctx context.Context) {
-	due, err := h.work.Store.DueQuestions(ctx, h.work.Now())
+func (r *Runner) askDue(ctx context.Context) {
+	due, err := r.work.Store.DueQuestions(ctx, r.work.Now())
 	if err != nil {
-		if ctx.Err() == nil && !h.work.IsFenced() {
-			h.work.Log.WarnContext(ctx, "the questions that wait were not looked for", "error", err)
+		if ctx.Err() == nil && !r.work.IsFenced() {
+			r.work.Log.WarnContext(ctx, "the questions that wait were not looked for", "error", err)
 		}
 		return
 	}
 	for _, q := range due {
-		h.askNext(ctx, q.Project, q.Conversation)
+		r.askNext(ctx, q.Project, q.Conversation)
 	}
 }
 
 // askNext begins the first question of a queue. Several processes may do so at the same time: a turn takes its question out of the queue when it is recorded, so that one of
 // them gets it. In this process one at a time does: another one would keep a client from asking while it finds out that it is late.
-func (h *Hub) askNext(ctx context.Context, project, conversation string) {
-	if !h.asking.enter(conversation) {
+func (r *Runner) askNext(ctx context.Context, project, conversation string) {
+	if !r.asking.enter(conversation) {
 		return
 	}
-	for more := true; more; more = h.asking.leave(conversation) {
-		for more && !h.turns.reserved(conversation) {
-			more = h.askFirst(ctx, project, conversation)
+	for more := true; more; more = r.asking.leave(conversation) {
+		for more && !r.table.reserved(conversation) {
+			more = r.askFirst(ctx, project, conversation)
 		}
 	}
 }
 
 // askFirst tries the first question of a queue, and says whether it was changed, taken out or asked meanwhile.
-func (h *Hub) askFirst(ctx context.Context, project, conversation string) (again bool) {
-	queue, err := h.work.Store.Questions(ctx, project, conversation)
+func (r *Runner) askFirst(ctx context.Context, project, conversation string) (again bool) {
+	queue, err := r.work.Store.Questions(ctx, project, conversation)
 	if err != nil || len(queue) == 0 {
 		return false // askEvery comes again
 	}
-	if err = h.askQuestion(ctx, queue[0]); err != nil {
-		h.holdQuestion(ctx, queue[0], err)
+	if err = r.askQuestion(ctx, queue[0]); err != nil {
+		r.holdQuestion(ctx, queue[0], err)
 	}
 	return problem.Has(err, problem.QuestionNotFound)
 }
@@ -101,33 +102,33 @@ func (o *oneEach) leave(conversation string) (again bool) {
 }
 
 // askQuestion begins the turn of a question as who put it, with the rights of now.
-func (h *Hub) askQuestion(ctx context.Context, q Question) error {
+func (r *Runner) askQuestion(ctx context.Context, q record.Question) error {
 	n := q.Turn
 	n.Conversation, n.Queued = q.Conversation, &q
 	n.Foreign, n.Format = nil, model.Format{} // which JSON calls null where there are none
-	who, err := h.o.Asker(ctx, q.Project, q.User, q.Key)
+	who, err := r.o.Asker(ctx, q.Project, q.User, q.Key)
 	if err != nil {
 		who = auth.Principal{Project: q.Project, User: q.User, Key: q.Key}
 	} else {
-		who.Scopes = narrowed(who.Scopes, q.Scopes)
+		who.Scopes = narrowedScopes(who.Scopes, q.Scopes)
 		err = mayStart(who, n)
 	}
-	var t Turn
+	var t record.Turn
 	if err == nil {
-		t, err = h.startTurn(ctx, who, n)
+		t, err = r.startTurn(ctx, who, n)
 	}
 	if err == nil || !passedOver(err) && (q.Held == nil || q.Held.Code != problem.Of(err).Code) { // and not each time that it is tried again
 		target := t.ID
 		if target == "" {
 			target = q.Conversation
 		}
-		h.work.WriteAudit(ctx, who, "turn.start", target, q.ID, err)
+		r.work.WriteAudit(ctx, who, "turn.start", target, q.ID, err)
 	}
 	return err
 }
 
-// narrowed are the scopes that two limits have in common; nil is no limit.
-func narrowed(a, b []auth.Action) []auth.Action {
+// narrowedScopes are the scopes that two limits have in common; nil is no limit.
+func narrowedScopes(a, b []auth.Action) []auth.Action {
 	switch {
 	case a == nil:
 		return b
@@ -143,17 +144,17 @@ func passedOver(err error) bool {
 }
 
 // holdQuestion records why a question could not be asked. It stays the first of its queue.
-func (h *Hub) holdQuestion(ctx context.Context, q Question, why error) {
-	if ctx.Err() != nil || passedOver(why) || problem.Has(why, problem.SessionElsewhere) && h.served(ctx, q) {
+func (r *Runner) holdQuestion(ctx context.Context, q record.Question, why error) {
+	if ctx.Err() != nil || passedOver(why) || problem.Has(why, problem.SessionElsewhere) && r.isServed(ctx, q) {
 		return
 	}
-	p := h.work.PublicProblem(ctx, "question", q.ID, why)
-	now := h.work.Now()
-	_, err := h.work.Store.UpdateQuestion(ctx, q.Project, q.Conversation, q.ID, func(row *Question) error {
+	p := r.work.PublicProblem(ctx, "question", q.ID, why)
+	now := r.work.Now()
+	_, err := r.work.Store.UpdateQuestion(ctx, q.Project, q.Conversation, q.ID, func(row *record.Question) error {
 		if !row.Changed.Equal(q.Changed) {
 			return questionGone()
 		}
-		held := Held{Kind: p.Kind, Code: p.Code, Message: p.Message, Hint: p.Hint, Since: now}
+		held := record.Held{Kind: p.Kind, Code: p.Code, Message: p.Message, Hint: p.Hint, Since: now}
 		if row.Held != nil && row.Held.Code == held.Code {
 			held.Since = row.Held.Since
 		}
@@ -164,20 +165,23 @@ func (h *Hub) holdQuestion(ctx context.Context, q Question, why error) {
 		return nil
 	})
 	if err != nil && !problem.Has(err, problem.QuestionNotFound) {
-		h.work.Log.WarnContext(ctx, "it was not recorded why a question waits", "question", q.ID, "error", err)
+		r.work.Log.WarnContext(ctx, "it was not recorded why a question waits", "question", q.ID, "error", err)
 	}
 }
 
-// served says whether a server runs that has the session of a question's conversation on its disk: it asks the question.
-func (h *Hub) served(ctx context.Context, q Question) bool {
-	c, err := h.work.Store.Conversation(ctx, q.Project, q.Conversation)
+// isServed says whether a server runs that has the session of a question's conversation on its disk: it asks the question.
+func (r *Runner) isServed(ctx context.Context, q record.Question) bool {
+	c, err := r.work.Store.Conversation(ctx, q.Project, q.Conversation)
 	if err != nil {
 		return false
 	}
-	row, err := h.work.Store.Session(ctx, q.Project, c.Session)
+	row, err := r.work.Store.Session(ctx, q.Project, c.Session)
 	if err != nil {
 		return false
 	}
-	_, served, err := h.work.Store.Home(ctx, row.Home)
+	_, served, err := r.work.Store.Home(ctx, row.Home)
 	return err == nil && served
 }
+
+// AskDue is what Run does at its start and every five seconds.
+func (r *Runner) AskDue(ctx context.Context) { r.askDue(ctx) }

@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"context"
@@ -7,14 +7,15 @@ import (
 	"cove/internal/llm/loop"
 	"cove/internal/python/kernel"
 	"cove/internal/server/hub/live"
+	"cove/internal/server/hub/record"
 	"cove/internal/server/stream"
 	"cove/internal/server/transcript"
 )
 
 // recoverTurns ends the turns of killed servers, and removes their hidden turns. recoverExecutions has ended the turns' executions before.
-func (h *Hub) recoverTurns(ctx context.Context) error {
+func (r *Runner) recoverTurns(ctx context.Context) error {
 	for before := ""; ; {
-		unfinished, err := h.work.Store.AbandonedTurns(ctx, live.RecoverBatch)
+		unfinished, err := r.work.Store.AbandonedTurns(ctx, live.RecoverBatch)
 		if err != nil || len(unfinished) == 0 {
 			return err
 		}
@@ -25,11 +26,11 @@ func (h *Hub) recoverTurns(ctx context.Context) error {
 		for _, t := range unfinished {
 			switch {
 			case t.Hidden:
-				err = h.forgetTurn(ctx, t)
+				err = r.forgetTurn(ctx, t)
 			case t.Tries != nil && t.Tries.Request != nil:
-				err = h.recoverTries(ctx, t)
+				err = r.recoverTries(ctx, t)
 			default:
-				_, err = h.loseTurn(ctx, t)
+				_, err = r.loseTurn(ctx, t)
 			}
 			if err != nil && !problem.Is(err, problem.NotFound) {
 				return err
@@ -38,7 +39,7 @@ func (h *Hub) recoverTurns(ctx context.Context) error {
 	}
 }
 
-func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
+func (r *Runner) loseTurn(ctx context.Context, t record.Turn) (first bool, err error) {
 	why := "cove ended while the turn ran"
 	if t.Waiting != nil {
 		why, t.Waiting = "cove ended while the turn waited for its user's word about code, which did not run", nil
@@ -48,34 +49,34 @@ func (h *Hub) loseTurn(ctx context.Context, t Turn) (first bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	steps, err := h.lostSteps(ctx, t)
+	steps, err := r.lostSteps(ctx, t)
 	if err != nil {
 		return false, err
 	}
-	last, err := h.Streams.Ending(ctx, t.ID, append(steps, stream.Event{Body: body})...)
+	last, err := r.live.Streams.Ending(ctx, t.ID, append(steps, stream.Event{Body: body})...)
 	if err != nil {
 		return false, err
 	}
 	end := last[len(last)-1]
-	t.State, t.Finished, t.Events = TurnLost, end.At, end.Seq
-	if first, err = h.work.Store.FinishTurn(ctx, t, last); first && err == nil {
-		h.Lost.Add(1)
-		h.turnSeen(ctx, t)
+	t.State, t.Finished, t.Events = record.TurnLost, end.At, end.Seq
+	if first, err = r.work.Store.FinishTurn(ctx, t, last); first && err == nil {
+		r.live.Lost.Add(1)
+		r.turnSeen(ctx, t)
 	}
 	return first, err
 }
 
 // lostSteps returns the missing ends of a turn's executions, those that were not emitted or not stored, each after a gap. They have no Seq yet.
-func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
-	executions, err := h.work.Store.Executions(ctx, t.Project, ExecutionFilter{Turn: t.ID}, Page{Limit: 100, Oldest: true})
+func (r *Runner) lostSteps(ctx context.Context, t record.Turn) ([]stream.Event, error) {
+	executions, err := r.work.Store.Executions(ctx, t.Project, record.ExecutionFilter{Turn: t.ID}, record.Page{Limit: 100, Oldest: true})
 	if err != nil {
 		return nil, err
 	}
 	var out []stream.Event
 	for _, e := range executions.Items {
 		e.Detached = false // what of it is in the turn's own stream counts
-		if e.State != ExecutionLost {
-			if told, err := h.toldEnd(ctx, e); err != nil {
+		if e.State != record.ExecutionLost {
+			if told, err := r.toldEnd(ctx, e); err != nil {
 				return nil, err
 			} else if told {
 				continue
@@ -94,8 +95,8 @@ func (h *Hub) lostSteps(ctx context.Context, t Turn) ([]stream.Event, error) {
 }
 
 // toldEnd says whether a turn's stream has the end of one of its executions. The execution's record is written before that event.
-func (h *Hub) toldEnd(ctx context.Context, e Execution) (bool, error) {
-	for n, err := range h.Streams.Recorded(ctx, h.ExecutionEvents(e)) {
+func (r *Runner) toldEnd(ctx context.Context, e record.Execution) (bool, error) {
+	for n, err := range r.live.Streams.Recorded(ctx, r.live.ExecutionEvents(e)) {
 		if err != nil {
 			return false, err
 		}

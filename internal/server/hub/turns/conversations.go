@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"context"
@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"cove/internal/core/ident"
+	"cove/internal/core/problem"
 	"cove/internal/llm/model"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 // NewConversation says what conversation to make.
@@ -17,14 +19,14 @@ type NewConversation struct {
 	Session  string // an existing one to use, or ""
 	Metadata map[string]string
 	Source   string
-	Approval Approval
+	Approval record.Approval
 }
 
 // CreateConversation makes an empty conversation. Needs auth.ConversationsWrite.
-func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewConversation) (Conversation, error) {
-	c := Conversation{
+func (r *Runner) CreateConversation(ctx context.Context, who auth.Principal, n NewConversation) (record.Conversation, error) {
+	c := record.Conversation{
 		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Session: n.Session, Title: n.Title, Metadata: n.Metadata, Source: n.Source,
-		Created: h.work.Now(), Approval: n.Approval,
+		Created: r.work.Now(), Approval: n.Approval,
 	}
 	c.Used = c.Created
 	err := who.Require(auth.ConversationsWrite)
@@ -32,54 +34,54 @@ func (h *Hub) CreateConversation(ctx context.Context, who auth.Principal, n NewC
 		err = c.Check()
 	}
 	if err == nil && n.Session != "" {
-		_, err = h.FindSession(ctx, who, n.Session)
+		_, err = r.live.FindSession(ctx, who, n.Session)
 	}
 	if err == nil {
-		err = h.work.Store.AddConversation(ctx, c)
+		err = r.work.Store.AddConversation(ctx, c)
 	}
-	h.work.WriteAudit(ctx, who, "conversation.create", c.ID, "", err)
+	r.work.WriteAudit(ctx, who, "conversation.create", c.ID, "", err)
 	if err != nil {
-		return Conversation{}, err
+		return record.Conversation{}, err
 	}
 	return c, nil
 }
 
 // Conversation returns a conversation. Needs auth.ConversationsRead.
-func (h *Hub) Conversation(ctx context.Context, who auth.Principal, id string) (Conversation, error) {
+func (r *Runner) Conversation(ctx context.Context, who auth.Principal, id string) (record.Conversation, error) {
 	if err := who.Require(auth.ConversationsRead); err != nil {
-		return Conversation{}, err
+		return record.Conversation{}, err
 	}
-	return h.work.Store.Conversation(ctx, who.Project, id)
+	return r.work.Store.Conversation(ctx, who.Project, id)
 }
 
 // Conversations lists conversations, the one used last first. Needs auth.ConversationsRead.
-func (h *Hub) Conversations(ctx context.Context, who auth.Principal, f ConversationFilter, p Page) (Listing[Conversation], error) {
+func (r *Runner) Conversations(ctx context.Context, who auth.Principal, f record.ConversationFilter, p record.Page) (record.Listing[record.Conversation], error) {
 	if err := who.Require(auth.ConversationsRead); err != nil {
-		return Listing[Conversation]{}, err
+		return record.Listing[record.Conversation]{}, err
 	}
 	p, err := p.OrDefault()
 	if err != nil {
-		return Listing[Conversation]{}, err
+		return record.Listing[record.Conversation]{}, err
 	}
-	return h.work.Store.Conversations(ctx, who.Project, f, p)
+	return r.work.Store.Conversations(ctx, who.Project, f, p)
 }
 
 // ConversationChange says what to change; nil fields stay.
 type ConversationChange struct {
 	Title    *string
-	Session  *string   // that its next turns use
-	Approval *Approval // of the turns that begin later
+	Session  *string          // that its next turns use
+	Approval *record.Approval // of the turns that begin later
 	Metadata map[string]string
 	// Edit makes the new metadata from the present one, which nothing else changes meanwhile. It may be called twice. It is used instead of Metadata.
 	Edit func(metadata map[string]string) (map[string]string, error)
 }
 
 // ChangeConversation changes a conversation. Needs auth.ConversationsWrite.
-func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id string, c ConversationChange) (Conversation, error) {
-	var changed Conversation
+func (r *Runner) ChangeConversation(ctx context.Context, who auth.Principal, id string, c ConversationChange) (record.Conversation, error) {
+	var changed record.Conversation
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		changed, err = h.work.Store.UpdateConversation(ctx, who.Project, id, func(row *Conversation) error {
+		changed, err = r.work.Store.UpdateConversation(ctx, who.Project, id, func(row *record.Conversation) error {
 			if c.Title != nil {
 				row.Title = *c.Title
 			}
@@ -102,7 +104,7 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 			return row.Check()
 		})
 	}
-	h.work.WriteAudit(ctx, who, "conversation.change", id, "", err)
+	r.work.WriteAudit(ctx, who, "conversation.change", id, "", err)
 	return changed, err
 }
 
@@ -110,25 +112,25 @@ func (h *Hub) ChangeConversation(ctx context.Context, who auth.Principal, id str
 const deletePatience = 10 * time.Second
 
 // DeleteConversation removes a conversation with all its turns; one that runs is cancelled. Needs auth.ConversationsWrite.
-func (h *Hub) DeleteConversation(ctx context.Context, who auth.Principal, id string) error {
+func (r *Runner) DeleteConversation(ctx context.Context, who auth.Principal, id string) error {
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		_, err = h.work.Store.Conversation(ctx, who.Project, id)
+		_, err = r.work.Store.Conversation(ctx, who.Project, id)
 	}
 	if err == nil {
-		err = h.deleteConversation(ctx, who.Project, id)
+		err = r.deleteConversation(ctx, who.Project, id)
 	}
-	h.work.WriteAudit(ctx, who, "conversation.delete", id, "", err)
+	r.work.WriteAudit(ctx, who, "conversation.delete", id, "", err)
 	return err
 }
 
 // deleteConversation keeps turns from beginning meanwhile: they would store records in a deleted conversation.
-func (h *Hub) deleteConversation(ctx context.Context, project, id string) error {
+func (r *Runner) deleteConversation(ctx context.Context, project, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, deletePatience)
 	defer cancel()
-	defer h.turns.ending(id)()
+	defer r.table.ending(id)()
 	for {
-		running, ok := h.turns.reserve(id, "")
+		running, ok := r.table.reserve(id, "")
 		if ok {
 			break
 		}
@@ -142,8 +144,8 @@ func (h *Hub) deleteConversation(ctx context.Context, project, id string) error 
 			return ErrTurnRunning().WithCause(context.Cause(ctx))
 		}
 	}
-	defer h.turns.free(id)
-	return h.work.Store.DeleteConversation(ctx, project, id)
+	defer r.table.free(id)
+	return r.work.Store.DeleteConversation(ctx, project, id)
 }
 
 // TitleOf is the first words of a prompt, as a conversation without a title gets them.
@@ -175,4 +177,23 @@ func wordsOf(messages []model.Message) string {
 		}
 	}
 	return strings.Join(out, "\n\n")
+}
+
+// LastTurn returns the newest turn of a conversation. Needs auth.ConversationsRead. Problems: conversation_empty.
+func (r *Runner) LastTurn(ctx context.Context, who auth.Principal, conversation string) (record.Turn, error) {
+	if err := who.Require(auth.ConversationsRead); err != nil {
+		return record.Turn{}, err
+	}
+	c, err := r.work.Store.Conversation(ctx, who.Project, conversation)
+	if err != nil {
+		return record.Turn{}, err
+	}
+	if _, err := r.chargeRecall(ctx, who.Project, conversation, ""); err != nil {
+		return record.Turn{}, err
+	}
+	t, err := r.lastTurn(ctx, c)
+	if err == nil && t.ID == "" {
+		err = problem.New(problem.ConversationEmpty, "the conversation has no turns yet")
+	}
+	return t, err
 }

@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"cove/internal/core/ident"
 	"cove/internal/core/problem"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/live"
 	"cove/internal/server/hub/record"
 )
 
@@ -38,84 +39,86 @@ type NewFork struct {
 
 // ForkConversation makes a conversation that goes on from a turn of another one. Needs auth.ConversationsWrite and auth.ConversationsRead, and auth.SessionsWrite where a session is
 // forked. Problems: conversation_empty, turn_running, conversation_too_large, point_unknown when the state of that time is not kept, and those of ForkSession.
-func (h *Hub) ForkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (Conversation, error) {
-	var fork Conversation
+func (r *Runner) ForkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (record.Conversation, error) {
+	var fork record.Conversation
 	err := cmp.Or(who.Require(auth.ConversationsWrite), who.Require(auth.ConversationsRead))
 	if err == nil {
-		fork, err = h.forkConversation(ctx, who, id, n)
+		fork, err = r.forkConversation(ctx, who, id, n)
 	}
-	h.work.WriteAudit(ctx, who, "conversation.fork", cmp.Or(fork.ID, id), "of "+id, err)
+	r.work.WriteAudit(ctx, who, "conversation.fork", cmp.Or(fork.ID, id), "of "+id, err)
 	if err != nil {
-		return Conversation{}, err
+		return record.Conversation{}, err
 	}
-	return h.work.Store.Conversation(ctx, who.Project, fork.ID)
+	return r.work.Store.Conversation(ctx, who.Project, fork.ID)
 }
 
-func (h *Hub) forkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (Conversation, error) {
-	origin, branch, err := h.branchToFork(ctx, who, id, n.Turn)
+func (r *Runner) forkConversation(ctx context.Context, who auth.Principal, id string, n NewFork) (record.Conversation, error) {
+	origin, branch, err := r.branchToFork(ctx, who, id, n.Turn)
 	if err != nil {
-		return Conversation{}, err
+		return record.Conversation{}, err
 	}
 	last := branch[len(branch)-1]
-	now := h.work.Now()
-	fork := Conversation{
+	now := r.work.Now()
+	fork := record.Conversation{
 		ID: ident.New(ident.Conversation), Project: who.Project, User: who.User, Title: cmp.Or(n.Title, origin.Title), Model: last.Model, Metadata: maps.Clone(origin.Metadata),
 		Created: now, Used: now, Turns: len(branch), Source: origin.Source, Approval: origin.Approval,
-		Origin: &ConversationOrigin{Conversation: origin.ID, Turn: last.ID},
+		Origin: &record.ConversationOrigin{Conversation: origin.ID, Turn: last.ID},
 	}
 	maps.DeleteFunc(fork.Metadata, func(name, _ string) bool { return record.SurfaceOwn(name) })
 	if err := fork.Check(); err != nil {
-		return Conversation{}, err
+		return record.Conversation{}, err
 	}
-	var session Session
+	var session record.Session
 	if n.State != StateNone {
-		if session, err = h.forkSessionAt(ctx, who, branch, n.State); err != nil {
-			return Conversation{}, err
+		if session, err = r.forkSessionAt(ctx, who, branch, n.State); err != nil {
+			return record.Conversation{}, err
 		}
 	}
 	fork.Session = session.ID
-	spans, err := h.spansOf(ctx, session)
+	spans, err := r.spansOf(ctx, session)
 	if err == nil {
-		err = h.work.Store.AddFork(ctx, fork, copiesOf(branch, fork, spans), largestFork)
+		err = r.work.Store.AddFork(ctx, fork, copiesOf(branch, fork, spans), largestFork)
 	}
 	if err != nil {
 		if fork.Session != "" {
-			h.work.RunInBackground(func(ctx context.Context) { h.RemoveUnmade(ctx, Session{ID: fork.Session, Project: who.Project}) })
+			r.work.RunInBackground(func(ctx context.Context) {
+				r.live.RemoveUnmade(ctx, record.Session{ID: fork.Session, Project: who.Project})
+			})
 		}
-		return Conversation{}, err
+		return record.Conversation{}, err
 	}
 	return fork, nil
 }
 
 // branchToFork returns a conversation, and its turns to the one that a fork ends with.
-func (h *Hub) branchToFork(ctx context.Context, who auth.Principal, id, turn string) (Conversation, []Turn, error) {
-	c, err := h.work.Store.Conversation(ctx, who.Project, id)
+func (r *Runner) branchToFork(ctx context.Context, who auth.Principal, id, turn string) (record.Conversation, []record.Turn, error) {
+	c, err := r.work.Store.Conversation(ctx, who.Project, id)
 	if err != nil {
-		return Conversation{}, nil, err
+		return record.Conversation{}, nil, err
 	}
 	if turn == "" {
-		last, err := h.LastTurn(ctx, who, id)
+		last, err := r.LastTurn(ctx, who, id)
 		if err != nil {
-			return Conversation{}, nil, err
+			return record.Conversation{}, nil, err
 		}
 		turn = last.ID
 	}
-	size, err := h.recall(ctx, who.Project, id, "")
+	size, err := r.chargeRecall(ctx, who.Project, id, "")
 	if err == nil && size > largestConversation {
 		err = ErrForkTooLarge()
 	}
 	if err != nil {
-		return Conversation{}, nil, err
+		return record.Conversation{}, nil, err
 	}
-	branch, err := h.work.Store.Branch(ctx, who.Project, turn)
+	branch, err := r.work.Store.Branch(ctx, who.Project, turn)
 	if err != nil {
-		return Conversation{}, nil, err
+		return record.Conversation{}, nil, err
 	}
 	switch last := branch[len(branch)-1]; {
 	case last.Conversation != id || last.Hidden:
-		return Conversation{}, nil, problem.New(problem.TurnNotFound, "the conversation has no such turn")
+		return record.Conversation{}, nil, problem.New(problem.TurnNotFound, "the conversation has no such turn")
 	case !last.State.Final():
-		return Conversation{}, nil, ErrTurnRunning()
+		return record.Conversation{}, nil, ErrTurnRunning()
 	}
 	return c, branch, nil
 }
@@ -134,14 +137,14 @@ func (s span) has(session string, at time.Time) bool {
 const mostOrigins = 100
 
 // spansOf returns what a fork has of which sessions: of the one that it was forked from, of that one's origin, and so on.
-func (h *Hub) spansOf(ctx context.Context, fork Session) (spans []span, err error) {
+func (r *Runner) spansOf(ctx context.Context, fork record.Session) (spans []span, err error) {
 	for o := fork.Origin; o != nil && len(spans) < mostOrigins; {
 		until := o.At
 		if n := len(spans); n > 0 && spans[n-1].until.Before(until) {
 			until = spans[n-1].until
 		}
 		spans = append(spans, span{o.Session, until})
-		row, err := h.work.Store.Session(ctx, fork.Project, o.Session)
+		row, err := r.work.Store.Session(ctx, fork.Project, o.Session)
 		if problem.Has(err, problem.SessionNotFound) {
 			break
 		}
@@ -154,32 +157,32 @@ func (h *Hub) spansOf(ctx context.Context, fork Session) (spans []span, err erro
 }
 
 // forkSessionAt forks the session that a branch goes on with, and returns the fork; none when the branch has no session any more.
-func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Turn, state ForkState) (Session, error) {
+func (r *Runner) forkSessionAt(ctx context.Context, who auth.Principal, branch []record.Turn, state ForkState) (record.Session, error) {
 	last := branch[len(branch)-1]
 	session, undone := last.Session, last.UndoneTo()
 	if undone != nil {
 		session = undone.Session
 	}
 	if session == "" {
-		return Session{}, nil
+		return record.Session{}, nil
 	}
-	row, err := h.FindSession(ctx, who, session)
+	row, err := r.live.FindSession(ctx, who, session)
 	switch {
-	case problem.Is(err, problem.NotFound), err == nil && row.State == SessionDeleted:
+	case problem.Is(err, problem.NotFound), err == nil && row.State == record.SessionDeleted:
 		if undone == nil {
-			return Session{}, nil
+			return record.Session{}, nil
 		}
-		return h.remakeUndone(ctx, who, last)
+		return r.remakeUndone(ctx, who, last)
 	case err != nil:
-		return Session{}, err
+		return record.Session{}, err
 	}
-	var point Turn
+	var point record.Turn
 	if state == StateThen {
-		if point, err = h.pointAfter(ctx, who, row, branch); err != nil {
-			return Session{}, err
+		if point, err = r.pointAfter(ctx, who, row, branch); err != nil {
+			return record.Session{}, err
 		}
 	}
-	fork, err := h.ForkSession(ctx, who, session, NewSession{Point: point.ID})
+	fork, err := r.live.ForkSession(ctx, who, session, live.NewSession{Point: point.ID})
 	if problem.Has(err, problem.PointUnknown) {
 		err = errStateGone()
 	}
@@ -188,11 +191,11 @@ func (h *Hub) forkSessionAt(ctx context.Context, who auth.Principal, branch []Tu
 
 // pointAfter returns the turn before which a session had its state after the last turn of a branch; none where that is the present one. A problem with code point_unknown says that nothing has it: the
 // session was returned to before that turn, lost what the turn did, or was changed by turns of other branches since.
-func (h *Hub) pointAfter(ctx context.Context, who auth.Principal, session Session, branch []Turn) (Turn, error) {
+func (r *Runner) pointAfter(ctx context.Context, who auth.Principal, session record.Session, branch []record.Turn) (record.Turn, error) {
 	last := branch[len(branch)-1]
-	following, err := h.work.Store.Following(ctx, who.Project, last.ID)
+	following, err := r.work.Store.Following(ctx, who.Project, last.ID)
 	if err != nil {
-		return Turn{}, err
+		return record.Turn{}, err
 	}
 	for _, t := range following {
 		if t.Session == session.ID {
@@ -200,22 +203,22 @@ func (h *Hub) pointAfter(ctx context.Context, who auth.Principal, session Sessio
 		}
 	}
 	if r := session.Rollback; r != nil && last.UndoneTo() == nil && last.Steps > 0 && last.Created.Before(r.At) && last.Finished.After(r.To) {
-		return Turn{}, errStateGone()
+		return record.Turn{}, errStateGone()
 	}
-	newest, err := h.work.Store.Executions(ctx, who.Project, ExecutionFilter{Session: session.ID}, Page{Limit: recentExecutions})
+	newest, err := r.work.Store.Executions(ctx, who.Project, record.ExecutionFilter{Session: session.ID}, record.Page{Limit: recentExecutions})
 	if err != nil {
-		return Turn{}, err
+		return record.Turn{}, err
 	}
 	for _, e := range newest.Items {
 		if e.Turn == "" {
 			continue // somebody has run code there by hand since, and sees it in the fork
 		}
-		if !slices.ContainsFunc(branch, func(t Turn) bool { return t.ID == e.Turn }) {
-			return Turn{}, errStateGone()
+		if !slices.ContainsFunc(branch, func(t record.Turn) bool { return t.ID == e.Turn }) {
+			return record.Turn{}, errStateGone()
 		}
 		break
 	}
-	return Turn{}, nil
+	return record.Turn{}, nil
 }
 
 // recentExecutions is how many of a session's newest executions are looked at for the turn that changed it last.
@@ -227,12 +230,12 @@ func errStateGone() *problem.Error {
 }
 
 // copiesOf are the turns of a fork whose session has what ran in some spans. What a surface keeps with a turn is about that turn alone.
-func copiesOf(branch []Turn, fork Conversation, spans []span) []TurnCopy {
-	copies, parent := make([]TurnCopy, len(branch)), ""
+func copiesOf(branch []record.Turn, fork record.Conversation, spans []span) []record.TurnCopy {
+	copies, parent := make([]record.TurnCopy, len(branch)), ""
 	for i, t := range branch {
-		c := TurnCopy{Turn: t, Of: t.ID}
+		c := record.TurnCopy{Turn: t, Of: t.ID}
 		if c.Origin == nil {
-			c.Origin = &TurnOrigin{Turn: t.ID, Session: t.Session}
+			c.Origin = &record.TurnOrigin{Turn: t.ID, Session: t.Session}
 		}
 		c.ID, c.Conversation, c.Parent, c.Session, c.Foreign, c.Owner = ident.New(ident.Turn), fork.ID, parent, fork.Session, nil, ""
 		c.Tries, c.Rating = nil, nil // they are of the turn that was asked
@@ -244,11 +247,11 @@ func copiesOf(branch []Turn, fork Conversation, spans []span) []TurnCopy {
 
 // marksOfCopy returns the marks of a turn that hold for its copy: the steps that ran again in what the fork's session has. The fork goes on with the state that undone turns left, so no copy says that they
 // are undone.
-func marksOfCopy(t Turn, session string, spans []span) *TurnMarks {
+func marksOfCopy(t record.Turn, session string, spans []span) *record.TurnMarks {
 	if t.Marks == nil {
 		return nil
 	}
-	var out TurnMarks
+	var out record.TurnMarks
 	for _, r := range t.Marks.Reruns {
 		if slices.ContainsFunc(spans, func(s span) bool { return s.has(cmp.Or(r.Session, t.Session), r.At) }) {
 			r.Session = session

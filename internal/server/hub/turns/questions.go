@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"cove/internal/core/problem"
 	"cove/internal/llm/model"
 	"cove/internal/server/auth"
+	"cove/internal/server/hub/record"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 )
 
 // mostQuestions is how many may wait.
-var mostQuestions = QuestionBounds{Conversation: 50, Key: 200, Project: 1000, Room: questionRoom}
+var mostQuestions = record.QuestionBounds{Conversation: 50, Key: 200, Project: 1000, Room: questionRoom}
 
 // QuestionChange says what to change; nil fields stay.
 type QuestionChange struct {
@@ -33,41 +34,41 @@ type QuestionChange struct {
 
 // PutQuestion puts a question into a conversation's queue: n is as of StartTurn, without what says where it goes on and without functions of the client's. It is stored when PutQuestion returns, and is asked when the
 // turns before it have ended, with the rights that the caller has then. Needs what StartTurn needs. Problems: those of StartTurn, too_many_questions, question_too_large.
-func (h *Hub) PutQuestion(ctx context.Context, who auth.Principal, n NewTurn) (Question, error) {
-	var q Question
+func (r *Runner) PutQuestion(ctx context.Context, who auth.Principal, n record.NewTurn) (record.Question, error) {
+	var q record.Question
 	id, again, err := "", false, mayStart(who, n)
 	if err == nil {
 		var request string
 		if request, err = n.Fingerprint(); err == nil {
-			id, again, err = h.work.RunOnce(ctx, who, "question.create", n.Once, request, func() (string, error) {
-				if q, err = h.newQuestion(ctx, who, n); err == nil {
-					err = h.addQuestion(ctx, q)
+			id, again, err = r.work.RunOnce(ctx, who, "question.create", n.Once, request, func() (string, error) {
+				if q, err = r.newQuestion(ctx, who, n); err == nil {
+					err = r.addQuestion(ctx, q)
 				}
 				return q.ID, err
 			})
 		}
 	}
 	if again && err == nil {
-		return h.putBefore(ctx, who, n, id)
+		return r.putBefore(ctx, who, n, id)
 	}
-	h.work.WriteAudit(ctx, who, "question.create", n.Conversation, q.ID, err)
+	r.work.WriteAudit(ctx, who, "question.create", n.Conversation, q.ID, err)
 	if err != nil {
-		return Question{}, err
+		return record.Question{}, err
 	}
-	h.askLater(q.Project, q.Conversation)
+	r.askLater(q.Project, q.Conversation)
 	return q, nil
 }
 
 // addQuestion writes a question. One that the store has despite its error is removed: who put it tries again.
-func (h *Hub) addQuestion(ctx context.Context, q Question) error {
-	err := h.work.Store.AddQuestion(ctx, q, mostQuestions)
+func (r *Runner) addQuestion(ctx context.Context, q record.Question) error {
+	err := r.work.Store.AddQuestion(ctx, q, mostQuestions)
 	if kind := problem.Of(err); err != nil && (kind.Kind == problem.Unavailable || kind.Kind == problem.Internal) {
-		h.work.RunInBackground(func(ctx context.Context) {
-			undone := h.work.WriteUntilStored(ctx, func(ctx context.Context) error {
-				return h.work.Store.DeleteQuestion(ctx, q.Project, q.Conversation, q.ID)
+		r.work.RunInBackground(func(ctx context.Context) {
+			undone := r.work.WriteUntilStored(ctx, func(ctx context.Context) error {
+				return r.work.Store.DeleteQuestion(ctx, q.Project, q.Conversation, q.ID)
 			})
 			if undone != nil && !problem.Is(undone, problem.NotFound) {
-				h.work.Log.WarnContext(ctx, "a question that may have been put despite an error was not removed", "question", q.ID, "error", undone)
+				r.work.Log.WarnContext(ctx, "a question that may have been put despite an error was not removed", "question", q.ID, "error", undone)
 			}
 		})
 	}
@@ -75,40 +76,40 @@ func (h *Hub) addQuestion(ctx context.Context, q Question) error {
 }
 
 // putBefore returns a question for a request that is repeated. It may have been asked, or taken out, since.
-func (h *Hub) putBefore(ctx context.Context, who auth.Principal, n NewTurn, id string) (Question, error) {
-	list, err := h.work.Store.Questions(ctx, who.Project, n.Conversation)
+func (r *Runner) putBefore(ctx context.Context, who auth.Principal, n record.NewTurn, id string) (record.Question, error) {
+	list, err := r.work.Store.Questions(ctx, who.Project, n.Conversation)
 	if err != nil {
-		return Question{}, err
+		return record.Question{}, err
 	}
-	if at := slices.IndexFunc(list, func(q Question) bool { return q.ID == id }); at >= 0 {
+	if at := slices.IndexFunc(list, func(q record.Question) bool { return q.ID == id }); at >= 0 {
 		return list[at], nil
 	}
-	now := h.work.Now()
-	return Question{ID: id, Project: who.Project, User: who.User, Key: who.Key, Conversation: n.Conversation, Turn: n, Created: now, Changed: now}, nil
+	now := r.work.Now()
+	return record.Question{ID: id, Project: who.Project, User: who.User, Key: who.Key, Conversation: n.Conversation, Turn: n, Created: now, Changed: now}, nil
 }
 
 // newQuestion checks all that can be checked before the question is asked.
-func (h *Hub) newQuestion(ctx context.Context, who auth.Principal, n NewTurn) (Question, error) {
+func (r *Runner) newQuestion(ctx context.Context, who auth.Principal, n record.NewTurn) (record.Question, error) {
 	switch {
-	case n.Parent != "" || n.First || n.Session != "" || n.Network != nil || n.Root || len(n.History) > 0 || n.Approval != ApprovalNever:
-		return Question{}, problem.New(problem.TurnInvalid, "a question in the queue goes on from the turn before it, in its session").
+	case n.Parent != "" || n.First || n.Session != "" || n.Network != nil || n.Root || len(n.History) > 0 || n.Approval != record.ApprovalNever:
+		return record.Question{}, problem.New(problem.TurnInvalid, "a question in the queue goes on from the turn before it, in its session").
 			WithHint("leave parent, first, session, network, root and approval out, or ask when the turn that runs has ended")
 	case len(n.Tools)+len(n.CodeTools) > 0:
-		return Question{}, problem.New(problem.TurnInvalid, "a question in the queue has no functions of the client's: nobody may be there to run them").
+		return record.Question{}, problem.New(problem.TurnInvalid, "a question in the queue has no functions of the client's: nobody may be there to run them").
 			WithHint("leave tools out, or ask when the turn that runs has ended")
 	case !slices.ContainsFunc(n.Input, func(m model.Message) bool { return m.Role == model.RoleUser }):
-		return Question{}, problem.New(problem.TurnInvalid, "there is no question to wait").WithHint("results of functions are sent as the next turn")
+		return record.Question{}, problem.New(problem.TurnInvalid, "there is no question to wait").WithHint("results of functions are sent as the next turn")
 	}
-	now := h.work.Now()
-	q := Question{ID: ident.New(ident.Question), Project: who.Project, User: who.User, Key: who.Key, Scopes: who.Scopes, Conversation: n.Conversation, Created: now, Changed: now}
-	return q, h.checkQuestion(ctx, who, &q, n)
+	now := r.work.Now()
+	q := record.Question{ID: ident.New(ident.Question), Project: who.Project, User: who.User, Key: who.Key, Scopes: who.Scopes, Conversation: n.Conversation, Created: now, Changed: now}
+	return q, r.checkQuestion(ctx, who, &q, n)
 }
 
 // checkQuestion has a question ask n, if that can be asked.
-func (h *Hub) checkQuestion(ctx context.Context, who auth.Principal, q *Question, n NewTurn) error {
+func (r *Runner) checkQuestion(ctx context.Context, who auth.Principal, q *record.Question, n record.NewTurn) error {
 	n.Once, n.Conversation = "", ""
 	p := &plan{who: who}
-	if err := h.planModel(ctx, p, n); err != nil {
+	if err := r.planModel(ctx, p, n); err != nil {
 		return err
 	}
 	text, err := json.Marshal(n)
@@ -124,42 +125,42 @@ func (h *Hub) checkQuestion(ctx context.Context, who auth.Principal, q *Question
 }
 
 // Questions lists a conversation's queue, the first one first. Needs auth.ConversationsRead.
-func (h *Hub) Questions(ctx context.Context, who auth.Principal, conversation string) ([]Question, error) {
+func (r *Runner) Questions(ctx context.Context, who auth.Principal, conversation string) ([]record.Question, error) {
 	if err := who.Require(auth.ConversationsRead); err != nil {
 		return nil, err
 	}
-	if _, err := h.work.Store.Conversation(ctx, who.Project, conversation); err != nil {
+	if _, err := r.work.Store.Conversation(ctx, who.Project, conversation); err != nil {
 		return nil, err
 	}
-	return h.work.Store.Questions(ctx, who.Project, conversation)
+	return r.work.Store.Questions(ctx, who.Project, conversation)
 }
 
 // ChangeQuestion changes a question that waits, which is the caller's from then on; one that is held is tried again. Needs what StartTurn needs. Problems: question_not_found,
 // also where it has been asked meanwhile, and those of PutQuestion.
-func (h *Hub) ChangeQuestion(ctx context.Context, who auth.Principal, conversation, id string, c QuestionChange) (Question, error) {
-	q, err := h.changeQuestion(ctx, who, conversation, id, c)
-	h.work.WriteAudit(ctx, who, "question.change", conversation, id, err)
+func (r *Runner) ChangeQuestion(ctx context.Context, who auth.Principal, conversation, id string, c QuestionChange) (record.Question, error) {
+	q, err := r.changeQuestion(ctx, who, conversation, id, c)
+	r.work.WriteAudit(ctx, who, "question.change", conversation, id, err)
 	if err != nil {
-		return Question{}, err
+		return record.Question{}, err
 	}
-	h.askLater(who.Project, conversation)
+	r.askLater(who.Project, conversation)
 	return q, nil
 }
 
-func (h *Hub) changeQuestion(ctx context.Context, who auth.Principal, conversation, id string, c QuestionChange) (Question, error) {
+func (r *Runner) changeQuestion(ctx context.Context, who auth.Principal, conversation, id string, c QuestionChange) (record.Question, error) {
 	if err := who.Require(auth.ConversationsWrite); err != nil {
-		return Question{}, err
+		return record.Question{}, err
 	}
-	if _, err := h.work.Store.Conversation(ctx, who.Project, conversation); err != nil {
-		return Question{}, err
+	if _, err := r.work.Store.Conversation(ctx, who.Project, conversation); err != nil {
+		return record.Question{}, err
 	}
-	list, err := h.work.Store.Questions(ctx, who.Project, conversation)
+	list, err := r.work.Store.Questions(ctx, who.Project, conversation)
 	if err != nil {
-		return Question{}, err
+		return record.Question{}, err
 	}
-	at := slices.IndexFunc(list, func(q Question) bool { return q.ID == id })
+	at := slices.IndexFunc(list, func(q record.Question) bool { return q.ID == id })
 	if at < 0 {
-		return Question{}, questionGone()
+		return record.Question{}, questionGone()
 	}
 	q := list[at]
 	n := q.Turn
@@ -177,16 +178,16 @@ func (h *Hub) changeQuestion(ctx context.Context, who auth.Principal, conversati
 		n.Tries = &tries
 	}
 	if err = mayStart(who, n); err == nil {
-		err = h.checkQuestion(ctx, who, &q, n)
+		err = r.checkQuestion(ctx, who, &q, n)
 	}
 	if err != nil {
-		return Question{}, err
+		return record.Question{}, err
 	}
-	changed, err := h.work.Store.UpdateQuestion(ctx, who.Project, conversation, id, func(row *Question) error {
+	changed, err := r.work.Store.UpdateQuestion(ctx, who.Project, conversation, id, func(row *record.Question) error {
 		if !row.Changed.Equal(list[at].Changed) {
 			return problem.New(problem.QuestionChanged, "the question was changed by another request meanwhile").WithHint("read the queue, and change it again")
 		}
-		at := h.work.Now()
+		at := r.work.Now()
 		if !at.After(row.Changed) {
 			at = row.Changed.Add(time.Microsecond)
 		}
@@ -195,7 +196,7 @@ func (h *Hub) changeQuestion(ctx context.Context, who auth.Principal, conversati
 		return nil
 	})
 	if err == nil {
-		h.forgetTries(who.Project, conversation, again)
+		r.forgetTries(who.Project, conversation, again)
 	}
 	return changed, err
 }
@@ -218,22 +219,22 @@ func questionGone() error {
 }
 
 // DeleteQuestion takes a question out of a queue. Needs auth.ConversationsWrite. Problems: question_not_found, also where it has been asked meanwhile.
-func (h *Hub) DeleteQuestion(ctx context.Context, who auth.Principal, conversation, id string) error {
+func (r *Runner) DeleteQuestion(ctx context.Context, who auth.Principal, conversation, id string) error {
 	err := who.Require(auth.ConversationsWrite)
 	if err == nil {
-		_, err = h.work.Store.Conversation(ctx, who.Project, conversation)
+		_, err = r.work.Store.Conversation(ctx, who.Project, conversation)
 	}
 	again := ""
 	if err == nil {
-		again, err = h.triesOfQuestion(ctx, who.Project, conversation, id)
+		again, err = r.triesOfQuestion(ctx, who.Project, conversation, id)
 	}
 	if err == nil {
-		err = h.work.Store.DeleteQuestion(ctx, who.Project, conversation, id)
+		err = r.work.Store.DeleteQuestion(ctx, who.Project, conversation, id)
 	}
-	h.work.WriteAudit(ctx, who, "question.delete", conversation, id, err)
+	r.work.WriteAudit(ctx, who, "question.delete", conversation, id, err)
 	if err == nil {
-		h.forgetTries(who.Project, conversation, again)
-		h.askLater(who.Project, conversation) // what was after one that was held
+		r.forgetTries(who.Project, conversation, again)
+		r.askLater(who.Project, conversation) // what was after one that was held
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package hub
+package turns
 
 import (
 	"cmp"
@@ -14,6 +14,7 @@ import (
 	"cove/internal/python/kernel"
 	"cove/internal/server/auth"
 	"cove/internal/server/hub/live"
+	"cove/internal/server/hub/record"
 )
 
 // resumption is code of an earlier turn that goes on in this one.
@@ -25,15 +26,15 @@ type resumption struct {
 
 // planResumption finds the code that called the functions whose results a turn brings, and takes these results out of the turn's input; nil: the turn brings none.
 // Problems: calls_gone, turn_invalid.
-func (h *Hub) planResumption(ctx context.Context, who auth.Principal, n *NewTurn) (*resumption, error) {
-	r := &resumption{results: map[int]tool.Result{}}
+func (r *Runner) planResumption(ctx context.Context, who auth.Principal, n *record.NewTurn) (*resumption, error) {
+	resumed := &resumption{results: map[int]tool.Result{}}
 	id := ""
 	var input []model.Message
 	for _, m := range n.Input {
 		kept := m.Content[:0:0]
 		for _, c := range m.Content {
 			result, isResult := c.(model.ToolResult)
-			execution, number, ofCode := CallOfCode(result.CallID)
+			execution, number, ofCode := live.CallOfCode(result.CallID)
 			if !isResult || !ofCode {
 				kept = append(kept, c)
 				continue
@@ -42,7 +43,7 @@ func (h *Hub) planResumption(ctx context.Context, who auth.Principal, n *NewTurn
 				return nil, problem.New(problem.TurnInvalid, "the results are of calls of different code").WithHint("bring the results that the last answer asked for")
 			}
 			id = execution
-			r.results[number] = resultOf(result)
+			resumed.results[number] = resultOf(result)
 		}
 		if len(kept) > 0 {
 			input = append(input, model.Message{Role: m.Role, Content: kept})
@@ -52,34 +53,34 @@ func (h *Hub) planResumption(ctx context.Context, who auth.Principal, n *NewTurn
 		return nil, nil
 	}
 	n.Input = input
-	r.Detached = h.DetachedExecution(id)
-	if r.Detached == nil || r.Execution.Project != who.Project {
-		return nil, h.callsGone(ctx, who.Project, id)
+	resumed.Detached = r.live.DetachedExecution(id)
+	if resumed.Detached == nil || resumed.Execution.Project != who.Project {
+		return nil, r.callsGone(ctx, who.Project, id)
 	}
 	var ok bool
-	if r.suspended, ok = r.ClaimResults(); !ok {
-		return nil, h.callsGone(ctx, who.Project, id)
+	if resumed.suspended, ok = resumed.ClaimResults(); !ok {
+		return nil, r.callsGone(ctx, who.Project, id)
 	}
-	for number := range r.results {
-		if !slices.ContainsFunc(r.suspended.Calls, func(c kernel.WaitingCall) bool { _, n, _ := CallOfCode(c.ID); return n == number }) {
-			r.unclaim()
+	for number := range resumed.results {
+		if !slices.ContainsFunc(resumed.suspended.Calls, func(c kernel.WaitingCall) bool { _, n, _ := live.CallOfCode(c.ID); return n == number }) {
+			resumed.unclaim()
 			return nil, unknownCall(fmt.Sprintf("number %d of the code that waits", number))
 		}
 	}
-	if n.Session = cmp.Or(n.Session, r.Execution.Session); n.Session != r.Execution.Session {
-		r.unclaim()
+	if n.Session = cmp.Or(n.Session, resumed.Execution.Session); n.Session != resumed.Execution.Session {
+		resumed.unclaim()
 		return nil, problem.New(problem.TurnInvalid, "the code that waits for these results runs in another session").WithHint("leave the session out")
 	}
-	return r, nil
+	return resumed, nil
 }
 
 // checkResults refuses results of calls that nobody made, in a conversation whose code waits for results: it would wait in vain.
-func (h *Hub) checkResults(c Conversation, history, input []model.Message) error {
+func (r *Runner) checkResults(c record.Conversation, history, input []model.Message) error {
 	waits := func(d *live.Detached) bool {
 		_, waits := d.WaitsForResults()
 		return waits && d.Conversation == c.ID
 	}
-	if len(h.DetachedWhere(waits)) == 0 {
+	if len(r.live.DetachedWhere(waits)) == 0 {
 		return nil
 	}
 	made := map[string]bool{}
@@ -142,7 +143,7 @@ func withoutCallsOfCode(messages []model.Message) []model.Message {
 		case model.ToolResult:
 			id = c.CallID
 		}
-		_, _, ok := CallOfCode(id)
+		_, _, ok := live.CallOfCode(id)
 		return ok
 	}
 	var out []model.Message
@@ -158,9 +159,9 @@ func withoutCallsOfCode(messages []model.Message) []model.Message {
 }
 
 // callsGone says why no code waits for results.
-func (h *Hub) callsGone(ctx context.Context, project, execution string) *problem.Error {
+func (r *Runner) callsGone(ctx context.Context, project, execution string) *problem.Error {
 	why := "it is not known here"
-	if e, err := h.work.Store.Execution(ctx, project, execution); err == nil {
+	if e, err := r.work.Store.Execution(ctx, project, execution); err == nil {
 		switch {
 		case e.State.Final() && e.Message != "":
 			why = fmt.Sprintf("it has ended (%s): %s", e.State, e.Message)
@@ -177,7 +178,7 @@ func (h *Hub) callsGone(ctx context.Context, project, execution string) *problem
 func (r *resumption) bring(calls []kernel.WaitingCall) {
 	r.EndWaiting()
 	for _, c := range calls {
-		_, number, _ := CallOfCode(c.ID)
+		_, number, _ := live.CallOfCode(c.ID)
 		answer := r.TakeAnswer(number)
 		result, ok := r.results[number]
 		if !ok {
