@@ -12,7 +12,7 @@ import (
 	"cove/internal/sessions/ondisk"
 )
 
-// What package live is asked with and gives, and what it needs of a session in memory.
+// Attachment and the others are what package live is asked with and gives, and what it needs of a session in memory.
 type (
 	Attachment      = live.Attachment
 	NewExecution    = live.NewExecution
@@ -46,7 +46,7 @@ const (
 	MostUses        = live.MostUses
 )
 
-// What package files is asked with.
+// NewFile and the others are what package files is asked with.
 type (
 	NewFile       = files.NewFile
 	NewUpload     = files.NewUpload
@@ -54,7 +54,7 @@ type (
 	VolumeFolders = files.VolumeFolders
 )
 
-// What package turns is asked with and gives.
+// Word and the others are what package turns is asked with and gives.
 type (
 	Word               = turns.Word
 	CheckKind          = turns.CheckKind
@@ -80,7 +80,7 @@ const (
 	StateNone      = turns.StateNone
 )
 
-// What package changes reports.
+// Change and its kind are what package changes reports.
 type (
 	Change     = changes.Change
 	ChangeKind = changes.ChangeKind
@@ -95,7 +95,7 @@ const (
 	ChangedMuch         = changes.ChangedMuch
 )
 
-// The records and stores of package record, under the names by which all who use the hub know them.
+// AnswerDay and the others are the records and stores of package record, under the names by which all who use the hub know them.
 type (
 	AnswerDay          = record.AnswerDay
 	Work               = record.Work
@@ -224,7 +224,7 @@ func DefaultLimits() Limits { return record.DefaultLimits() }
 func CallOfCode(id string) (execution string, number int, ok bool) { return live.CallOfCode(id) }
 
 // LiveOf returns a session on the disk that is leased as a session in memory.
-func LiveOf(s *ondisk.LeasedSession) (Live, error) { return live.LiveOf(s) }
+func LiveOf(s *ondisk.LeasedSession) (Live, error) { return live.SessionOf(s) }
 
 // Patiently calls do again while it fails because something is full for the moment.
 func Patiently(ctx context.Context, do func() error, full ...problem.Code) error {
