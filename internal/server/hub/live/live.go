@@ -111,7 +111,7 @@ func (m *Manager) withSession(ctx context.Context, s *seat, f func(ctx context.C
 // Lease is a session that is in use. Its user may give it back for a while; seat is nil then.
 type Lease struct{ Seat *seat }
 
-// LendSession gives the session of a lease back while f runs, and acquires it again.
+// LendSession runs f with the session of a lease, and ends the lease after it.
 func (m *Manager) LendSession(ctx context.Context, l *Lease, f func(ctx context.Context) error) error {
 	defer func() { m.EndLease(l) }()
 	s := l.Seat
