@@ -131,7 +131,7 @@ func New(o Options) (*Hub, error) {
 	h.Runner = turns.New(h.work, h.Meter, h.Library, turns.Options{
 		Models: o.Models, Private: o.Private, Instructions: o.Instructions, About: o.About, Asker: o.Asker, Turns: o.Turns, Titles: o.Titles, Limits: o.Limits, Sessions: o.Sessions, Command: o.Command,
 	})
-	h.Manager = live.New(h.work, h.Meter, h.Library, h.Runner.Hooks(), end, live.Options{
+	h.Manager = live.New(h.work, h.Meter, h.Library, h.Hooks(), end, live.Options{
 		Owner: o.Owner, Command: o.Command, Sessions: o.Sessions, Prepare: o.Prepare, Base: o.Base, Unsaved: o.Unsaved, ToolServers: o.ToolServers, Limits: o.Limits,
 		Network: o.Network, System: o.System, Images: o.Images, Telemetry: o.Telemetry, SessionMemory: o.SessionMemory, Room: o.Room, Shed: o.Shed, Unstartable: o.Unstartable,
 		Restarted: h.NotifyRestart,

@@ -12,7 +12,7 @@ import (
 	"cove/internal/sessions/ondisk"
 )
 
-// What package live is asked with and gives, and what it needs of a session in memory.
+// Attachment and the others are what package live is asked with and gives, and what it needs of a session in memory.
 type (
 	Attachment      = live.Attachment
 	WidgetMove      = live.WidgetMove
@@ -47,7 +47,7 @@ const (
 	MostUses        = live.MostUses
 )
 
-// What package files is asked with.
+// NewFile and the others are what package files is asked with.
 type (
 	NewFile       = files.NewFile
 	NewUpload     = files.NewUpload
@@ -55,7 +55,7 @@ type (
 	VolumeFolders = files.VolumeFolders
 )
 
-// What package turns is asked with and gives.
+// Word and the others are what package turns is asked with and gives.
 type (
 	Word               = turns.Word
 	CheckKind          = turns.CheckKind
@@ -81,7 +81,7 @@ const (
 	StateNone      = turns.StateNone
 )
 
-// What package changes reports.
+// Change and its kind are what package changes reports.
 type (
 	Change     = changes.Change
 	ChangeKind = changes.ChangeKind
@@ -96,7 +96,7 @@ const (
 	ChangedMuch         = changes.ChangedMuch
 )
 
-// The records and stores of package record, under the names by which all who use the hub know them.
+// AnswerDay and the others are the records and stores of package record, under the names by which all who use the hub know them.
 type (
 	AnswerDay          = record.AnswerDay
 	Work               = record.Work
@@ -225,7 +225,7 @@ func DefaultLimits() Limits { return record.DefaultLimits() }
 func CallOfCode(id string) (execution string, number int, ok bool) { return live.CallOfCode(id) }
 
 // LiveOf returns a session on the disk that is leased as a session in memory.
-func LiveOf(s *ondisk.LeasedSession) (Live, error) { return live.LiveOf(s) }
+func LiveOf(s *ondisk.LeasedSession) (Live, error) { return live.SessionOf(s) }
 
 // Patiently calls do again while it fails because something is full for the moment.
 func Patiently(ctx context.Context, do func() error, full ...problem.Code) error {

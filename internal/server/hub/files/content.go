@@ -258,12 +258,12 @@ func isLeftOver(e fs.DirEntry) bool {
 }
 
 // NewBoundedReader returns a reader of at most limit bytes of r that fails when there are more or ctx has ended.
-func NewBoundedReader(ctx context.Context, r io.Reader, limit int64) *boundedReader {
-	return &boundedReader{ctx: ctx, r: r, left: limit}
+func NewBoundedReader(ctx context.Context, r io.Reader, limit int64) *BoundedReader {
+	return &BoundedReader{ctx: ctx, r: r, left: limit}
 }
 
-// boundedReader reads at most left bytes, and fails when there are more or ctx has ended.
-type boundedReader struct {
+// BoundedReader reads at most left bytes, and fails when there are more or ctx has ended.
+type BoundedReader struct {
 	ctx  context.Context
 	r    io.Reader
 	left int64
@@ -271,7 +271,8 @@ type boundedReader struct {
 	err  error
 }
 
-func (b *boundedReader) Read(p []byte) (int, error) {
+// Read implements io.Reader.
+func (b *BoundedReader) Read(p []byte) (int, error) {
 	if err := b.ctx.Err(); err != nil {
 		b.err = err
 		return 0, err

@@ -130,6 +130,7 @@ func (l *Library) File(ctx context.Context, who auth.Principal, id string) (reco
 	return l.FindFile(ctx, who, id)
 }
 
+// FindFile is File for a caller whose rights were asked for already.
 func (l *Library) FindFile(ctx context.Context, who auth.Principal, id string) (record.File, error) {
 	f, err := l.work.Store.File(ctx, who.Project, id)
 	if err == nil && l.hasExpired(f) {

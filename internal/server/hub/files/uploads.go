@@ -206,7 +206,7 @@ func (l *Library) receivePiece(ctx context.Context, u record.Upload, body io.Rea
 		}
 		return u, wrongOffset(u, said)
 	}
-	began, source := u.Received, &boundedReader{ctx: ctx, r: body, left: u.Size - u.Received, full: uploadExceeded(u)}
+	began, source := u.Received, &BoundedReader{ctx: ctx, r: body, left: u.Size - u.Received, full: uploadExceeded(u)}
 	for {
 		n, err := l.contents.appendUpload(f, source)
 		switch {

@@ -313,6 +313,7 @@ func stoppedWaitingForResults() *problem.Error {
 	return problem.New(problem.Draining, "the server stopped while code waited for results of its client").WithHint("ask again in a moment")
 }
 
+// WaitsForResults says whether the code waits for a client, and how many bytes its calls have.
 func (d *Detached) WaitsForResults() (size int64, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -369,6 +370,7 @@ func (d *Detached) waitsFor(call string) bool {
 	return d.suspended != nil && slices.ContainsFunc(d.suspended.Calls, func(c kernel.WaitingCall) bool { return c.ID == call })
 }
 
+// DetachedWhere returns the detached executions for which is returns true.
 func (m *Manager) DetachedWhere(is func(*Detached) bool) (out []*Detached) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -76,6 +76,7 @@ func (m *Manager) EndCause(session string) error {
 	return nil
 }
 
+// SessionGone is the problem of a session that was deleted.
 func SessionGone() error {
 	return problem.New(problem.SessionNotFound, "there is no such session").WithHint("it may have been deleted, or have expired; make a new one")
 }
@@ -110,6 +111,7 @@ func (m *Manager) withSession(ctx context.Context, s *seat, f func(ctx context.C
 // Lease is a session that is in use. Its user may give it back for a while; seat is nil then.
 type Lease struct{ Seat *seat }
 
+// LendSession runs f with the session of a lease, and ends the lease after it.
 func (m *Manager) LendSession(ctx context.Context, l *Lease, f func(ctx context.Context) error) error {
 	defer func() { m.EndLease(l) }()
 	s := l.Seat
@@ -121,6 +123,7 @@ func (m *Manager) LendSession(ctx context.Context, l *Lease, f func(ctx context.
 	return f(ctx)
 }
 
+// EndLease gives the session of a lease back.
 func (m *Manager) EndLease(l *Lease) {
 	if l.Seat != nil {
 		m.releaseSeat(l.Seat)
@@ -129,7 +132,7 @@ func (m *Manager) EndLease(l *Lease) {
 }
 
 // AcquireSession loads a session and keeps it in memory until release is called.
-func (m *Manager) AcquireSession(ctx context.Context, project, id string) (*seat, error) {
+func (m *Manager) AcquireSession(ctx context.Context, project, id string) (*seat, error) { //nolint:revive // turns keep the seat in a Lease, and know its Live alone
 	s, err := m.acquireUntouched(ctx, project, id)
 	if err != nil {
 		return nil, err
@@ -409,7 +412,7 @@ func (m *Manager) openSession(ctx context.Context, s *seat, row record.Session) 
 	if err != nil {
 		return WithoutCommands(err)
 	}
-	live, err := LiveOf(name)
+	live, err := SessionOf(name)
 	if why := name.Renewed(); err == nil && why != "" {
 		err = m.noteRenewed(ctx, s, why)
 	}

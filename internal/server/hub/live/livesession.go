@@ -26,8 +26,8 @@ func (l sessionLive) UseFiles(ctx context.Context, change bool, use func(guestli
 	return l.LeasedSession.UseFiles(ctx, change, use)
 }
 
-// LiveOf returns a named session as a Live.
-func LiveOf(s *ondisk.LeasedSession) (Live, error) {
+// SessionOf returns a named session as a Live.
+func SessionOf(s *ondisk.LeasedSession) (Live, error) {
 	if l, ok := any(s).(Live); ok {
 		return l, nil
 	}

@@ -18,6 +18,7 @@ import (
 )
 
 const (
+	// RecoverBatch is how many records of dead owners are read at once.
 	RecoverBatch = 500
 	everything   = 1 << 30
 	orphanAge    = 10 * time.Minute

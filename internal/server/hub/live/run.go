@@ -36,6 +36,7 @@ func isWork(ctx context.Context) bool { return ctx.Value(workKey{}) != nil }
 // Uninterrupted returns the context that ends when a drain stops waiting for work.
 func (m *Manager) Uninterrupted() context.Context { return m.working }
 
+// IsDraining says whether a drain has begun.
 func (m *Manager) IsDraining() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -362,6 +363,7 @@ func (m *Manager) executeCode(t *liveExecution, req kernel.Request, emit emitter
 	return done, err
 }
 
+// ErrUnheard ends code whose events nobody takes any more.
 var ErrUnheard = errors.New("the consumer of the events has left")
 
 // countUsage counts what an execution has used.

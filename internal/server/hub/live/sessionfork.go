@@ -26,6 +26,7 @@ func (m *Manager) ForkSession(ctx context.Context, who auth.Principal, id string
 	return m.FindSession(ctx, who, row.ID)
 }
 
+// ForkSessionRow is ForkSession without the row in the audit log.
 func (m *Manager) ForkSessionRow(ctx context.Context, who auth.Principal, id string, n NewSession) (record.Session, error) {
 	source, err := m.FindSession(ctx, who, id)
 	if err != nil {

@@ -145,6 +145,7 @@ func (t *Tries) Validate(n NewTurn) error {
 	return nil
 }
 
+// ErrTriesAsk is the problem of tries of code that waits for approval.
 func ErrTriesAsk() error {
 	return problem.New(problem.TurnInvalid, "code that waits for approval is not tried several times").WithHint("ask once, or without approval")
 }

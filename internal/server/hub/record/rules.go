@@ -37,6 +37,7 @@ func (r Redaction) Check() error {
 	return nil
 }
 
+// KindSet returns the kinds as package redact has them.
 func (r Redaction) KindSet() redact.Kinds {
 	has := func(kind string) bool { return slices.Contains(r.Kinds, kind) }
 	return redact.Kinds{Secrets: has(redactSecrets), Guesses: has(redactGuesses), Cards: has(redactCards), People: has(redactPeople), Emails: has(redactEmails)}

@@ -97,10 +97,12 @@ const (
 	mostMemory      = 1 << 40
 )
 
+// InvalidSession is the problem of a field of a session.
 func InvalidSession(message string) error {
 	return problem.New(problem.SessionInvalid, message)
 }
 
+// BriefIdle is the message of a time until a session is paused that is too short.
 const BriefIdle = "the time until a session is paused is less than a second"
 
 // Check returns the problem of a session's record that is not valid, or nil. own is the server's set of packages.
