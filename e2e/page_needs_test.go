@@ -1,6 +1,8 @@
 package e2e_test
 
 import (
+	"io/fs"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -29,4 +31,33 @@ func pagePackages(t *testing.T) (home string, index *indextest.Index) {
 func pageJupyter(t *testing.T) string {
 	t.Helper()
 	return filepath.Join(pythonFolder(t, filepath.Join("testdata", "sdk", "jupyter")), "venv", "bin", "python")
+}
+
+// addWidgets puts Jupyter's widgets into an index, as they are, but without the packages for Jupyter's own page.
+func addWidgets(t *testing.T, index *indextest.Index) {
+	t.Helper()
+	folder := pythonFolder(t, filepath.Join("testdata", "sdk", "widgets"))
+	for _, wheel := range []indextest.Wheel{{Name: "comm", Version: "0.2.3"}, {Name: "ipywidgets", Version: "8.1.9", Require: []string{"comm"}}} {
+		found, err := filepath.Glob(filepath.Join(folder, "venv", "lib", "python3*", "site-packages", wheel.Name))
+		if err != nil || len(found) != 1 {
+			t.Fatalf("%v: %q", err, found)
+		}
+		wheel.Files = map[string]string{}
+		err = filepath.WalkDir(found[0], func(file string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() || filepath.Ext(file) != ".py" {
+				return err
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			inside, err := filepath.Rel(filepath.Dir(found[0]), file)
+			wheel.Files[filepath.ToSlash(inside)] = string(text)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		index.Add(wheel)
+	}
 }

@@ -222,6 +222,7 @@ func page(t *testing.T, part string) {
 		"COVE_SALES=" + absolute(t, filepath.Join("..", "examples", "sales", "sales.csv")), "COVE_PICTURES=" + os.Getenv("COVE_PICTURES"), "COVE_SERVICE=" + upstream.OpenAIURL(),
 	}
 	if part != "first" {
+		addWidgets(t, index)
 		env = append(env, pageOthers(t, upstream, index, part == "scale" || script == "speed.mjs")...)
 	}
 	f.run(env, "node", "e2e/"+script)

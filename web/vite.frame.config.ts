@@ -1,7 +1,9 @@
 import { copyFileSync, mkdirSync } from 'node:fs'
 import { defineConfig } from 'vite'
 
-// What /frame loads: classic scripts, each complete in itself, because the frame's origin is opaque. `--mode vega` builds the second one.
+// What /frame loads: classic scripts, each complete in itself, because the frame's origin is opaque. `--mode vega` and `--mode widgets` build the others.
+const parts: Record<string, string> = { vega: 'coveVegaBundle', widgets: 'coveWidgetsBundle' }
+
 export default defineConfig(({ mode }) => ({
   base: './',
   publicDir: false as const,
@@ -10,7 +12,7 @@ export default defineConfig(({ mode }) => ({
     {
       name: 'beside',
       closeBundle() {
-        if (mode === 'vega') return
+        if (mode in parts) return
         mkdirSync('dist/assets/frame', { recursive: true })
         copyFileSync('frame.html', 'dist/frame.html')
         for (const part of ['cartesian', 'strict']) {
@@ -28,12 +30,12 @@ export default defineConfig(({ mode }) => ({
     outDir: 'dist/assets/frame',
     emptyOutDir: false,
     reportCompressedSize: false,
-    license: { fileName: `licenses-${mode === 'vega' ? 'vega' : 'frame'}.txt` },
+    license: { fileName: `licenses-${mode in parts ? mode : 'frame'}.txt` },
     lib: {
-      entry: mode === 'vega' ? 'src/frame/vega.ts' : 'src/frame/main.ts',
-      name: mode === 'vega' ? 'coveVegaBundle' : 'coveFrame',
+      entry: `src/frame/${mode in parts ? mode : 'main'}.ts`,
+      name: parts[mode] ?? 'coveFrame',
       formats: ['iife' as const],
-      fileName: () => (mode === 'vega' ? 'vega.js' : 'frame.js'),
+      fileName: () => (mode in parts ? `${mode}.js` : 'frame.js'),
     },
   },
 }))

@@ -25,6 +25,7 @@ await Promise.all([
     'previews',
     'findings',
     'screens',
+    'widgets',
   ),
 ])
 await end()

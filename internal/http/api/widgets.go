@@ -14,6 +14,7 @@ import (
 type WidgetStates struct {
 	Models map[string]any `json:"models" doc:"By id, in the form in which notebooks have them: model_name, model_module, model_module_version, state, and buffers in base64"`
 	More   int64          `json:"more" doc:"How many there are beside them"`
+	Busy   bool           `json:"busy,omitempty" doc:"The kernel runs code, and says nothing before that has ended"`
 }
 
 // WidgetMove is what a person does with a widget.
@@ -30,12 +31,15 @@ type moveWidget struct {
 
 func (s *server) addWidgets() {
 	const tag, kernelAt = "kernels", "/sessions/{session}/kernels/{kernel}"
-	errors := []problem.Code{problem.SessionNotFound, problem.KernelNotFound, problem.SessionBusy}
+	errors := []problem.Code{problem.SessionNotFound, problem.KernelNotFound}
 	add(s, operation{id: "widget.list", method: http.MethodGet, path: kernelAt + "/widgets", tag: tag, action: auth.SessionsRead, summary: "Read the states of a kernel's widgets",
-		about: "Those of ipywidgets, the newest first, at most 3 MiB. Nothing is shown or moved by it; a widget of the session's own may run its own code to say what its state is.", errors: errors,
+		about: "Those of ipywidgets, the newest first, at most 3 MiB; none while the kernel runs code (`busy`). Nothing is shown or moved by it; a widget of the session's own may run its own code to say what its state is.", errors: errors,
 		example: `curl -H "Authorization: Bearer $KEY" $COVE/sessions/$SESSION/kernels/main/widgets`},
 		func(ctx context.Context, who auth.Principal, in *KernelPath) (WidgetStates, error) {
 			out, err := s.o.Hub.Widgets(ctx, who, in.Session, in.Kernel)
+			if problem.Has(err, problem.SessionBusy) {
+				return WidgetStates{Models: map[string]any{}, Busy: true}, nil
+			}
 			if out.Models == nil {
 				out.Models = map[string]any{}
 			}

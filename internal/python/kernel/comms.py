@@ -47,11 +47,11 @@ class Comms:
             if kind == "comm_open" or not self.kernel.request.get("payloads"):
                 self.tell("comm_close", {"comm_id": content.get("comm_id"), "data": {}})
             return
-        if self.kernel.widgets.wanted():
-            self.kernel.widgets.changed[content.get("comm_id")] = True
         buffers = [memoryview(base64.b64decode(b)) for b in message.get("buffers") or ()]
         getattr(manager, {"comm_open": "comm_open", "comm_close": "comm_close"}.get(kind, "comm_msg"))(None, None, {
             "header": {**self.parent()["header"], "msg_type": kind}, "parent_header": {}, "content": content, "metadata": message.get("metadata") or {}, "buffers": buffers})
+        if self.kernel.widgets.wanted():
+            self.kernel.widgets.changed[content.get("comm_id")] = True  # what the client has set is told it when it holds
 
     def parent(self):
         """The client's message that runs now, in the form that ipykernel has it: an Output widget takes what is shown for it."""

@@ -54,7 +54,7 @@ class Widgets:
         if kind == "comm_close":
             self.changed.pop(id, None)
             self.closed.append(id)
-        elif kind == "comm_open" and content.get("target_name") == WIDGET_TARGET or content["data"].get("method") in ("update", "echo_update"):
+        elif kind == "comm_open" and content.get("target_name") == WIDGET_TARGET or content["data"].get("method") == "update":
             self.changed[id] = True
         else:
             return

@@ -57,7 +57,10 @@ class Output(Widget):
         pass
 ''')
 open("comm/__init__.py", "a").write('''
-def handed(self, stream, ident, message): self.comms[message["content"]["comm_id"]].value = message["content"]["data"]["state"]["value"]
+def handed(self, stream, ident, message):
+    one = self.comms[message["content"]["comm_id"]]
+    one.comm.publish_msg("comm_msg", {"method": "echo_update", "state": {}})
+    one.values["value"] = message["content"]["data"]["state"]["value"]
 Manager.comm_msg = handed
 ''')`
 
@@ -105,9 +108,12 @@ func TestWidgets(t *testing.T) {
 	t.Parallel()
 	_, _, k := begin(t)
 	tellsOf(t, k, kernel.Request{Code: packageWidgets})
-	shows := func(code string) told { t.Helper(); return tellsOf(t, k, kernel.Request{Code: code, Widgets: true, Model: true}) }
-	const make = "import ipywidgets as w\na = w.Widget('a', value=1, description='size')\nb = w.Widget('b', children=[a])\nother = w.Widget('c')\nb"
-	got := shows(make)
+	shows := func(code string) told {
+		t.Helper()
+		return tellsOf(t, k, kernel.Request{Code: code, Widgets: true, Model: true})
+	}
+	const first = "import ipywidgets as w\na = w.Widget('a', value=1, description='size')\nb = w.Widget('b', children=[a])\nother = w.Widget('c')\nb"
+	got := shows(first)
 	if !got.before || got.models["a"]["value"] != 1.0 || got.models["b"] == nil || got.models["c"] == nil {
 		t.Errorf("what is shown tells %+v", got)
 	}

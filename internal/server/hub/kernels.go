@@ -51,8 +51,16 @@ func (h *Hub) RestartKernel(ctx context.Context, who auth.Principal, session, na
 			return err
 		})
 	}
+	h.tellAnew(who, session, err)
 	h.audit(ctx, who, "kernel.restart", session, name, err)
 	return h.kernel(session, name), err
+}
+
+// tellAnew has followers of changes hear of a session that has begun an interpreter anew: what they show of the former one is gone.
+func (h *Hub) tellAnew(who auth.Principal, session string, err error) {
+	if err == nil {
+		h.changes.tell(who.Project, Change{Kind: ChangedSession, ID: session, State: string(SessionActive)})
+	}
 }
 
 // RebootSession ends all that runs in a session, its code as well as its processes, as when a computer is switched off and on. Files stay, but for those in /dev/shm; of the kernels "main" alone is
@@ -67,6 +75,7 @@ func (h *Hub) RebootSession(ctx context.Context, who auth.Principal, session str
 			return l.Reboot(ctx)
 		})
 	}
+	h.tellAnew(who, session, err)
 	h.audit(ctx, who, "session.reboot", session, "", err)
 	return err
 }

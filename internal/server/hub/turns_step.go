@@ -73,7 +73,7 @@ func (s *stepper) Execute(ctx context.Context, p loop.Program) iter.Seq2[kernel.
 			return
 		}
 		e := Execution{ID: s.execution(p.Step), Project: t.Project, User: t.User, Key: t.Key, Session: t.Session, Kernel: p.Kernel, Turn: t.ID, Step: p.Step, Code: p.Code, Edited: p.Edited}
-		req := kernel.Request{Code: p.Code, Mode: kernel.Cell, Timeout: p.Timeout, Model: true, Widgets: true}
+		req := kernel.Request{Code: p.Code, Mode: kernel.Cell, Timeout: p.Timeout, Model: true, Widgets: !s.h.o.Private} // a command shows widgets as text
 		if err := s.h.screen(ctx, &e, true); err != nil {
 			yield(nil, err)
 			return

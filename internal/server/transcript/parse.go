@@ -35,22 +35,13 @@ func ParseEvent(text []byte) (kernel.Event, error) {
 			return kernel.Result{Count: d.Count, Data: filled(d.Data), Metadata: filled(d.Metadata)}, true
 		})
 	case "widgets":
-		return parsed(text, func(w struct {
-			Models map[string]any `json:"models"`
-			Closed []string       `json:"closed"`
-		}) (kernel.Event, bool) {
-			return kernel.Widgets{Models: filled(w.Models), Closed: filledList(w.Closed)}, true
-		})
+		return parsed(text, parsedWidgets.event)
 	case "error":
 		return parsed(text, func(e parsedError) (kernel.Event, bool) {
 			return kernel.Error{Name: e.Name, Value: e.Value, Traceback: filledList(e.Traceback), Hint: e.Hint}, true
 		})
 	case "clear_output":
-		return parsed(text, func(e struct {
-			Wait bool `json:"wait"`
-		}) (kernel.Event, bool) {
-			return kernel.ClearOutput{Wait: e.Wait}, true
-		})
+		return parsed(text, parsedClear.event)
 	case "file":
 		return parsed(text, func(f struct {
 			Path    string `json:"path"`
@@ -267,6 +258,21 @@ type parsedDisplay struct {
 	Metadata map[string]any `json:"metadata"`
 	ID       string         `json:"id"`
 	Update   bool           `json:"update"`
+}
+
+type parsedClear struct {
+	Wait bool `json:"wait"`
+}
+
+func (c parsedClear) event() (kernel.Event, bool) { return kernel.ClearOutput(c), true }
+
+type parsedWidgets struct {
+	Models map[string]any `json:"models"`
+	Closed []string       `json:"closed"`
+}
+
+func (w parsedWidgets) event() (kernel.Event, bool) {
+	return kernel.Widgets{Models: filled(w.Models), Closed: filledList(w.Closed)}, true
 }
 
 type parsedError struct {

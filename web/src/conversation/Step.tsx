@@ -18,7 +18,7 @@ import { Fragment, lazy, memo, type ReactNode, Suspense, use, useEffect, useMemo
 import { Findings } from '../checks/Findings'
 import { useAnswer } from '../events/answer'
 import type { ExecutionView } from '../events/execution'
-import { type Group, isFigure, noticesIn } from '../events/group'
+import { figuresOf, type Group, noticesIn } from '../events/group'
 import { executionLive, useLive } from '../events/live'
 import { nameOf } from '../events/names'
 import type { StepView } from '../events/turn'
@@ -208,7 +208,7 @@ export const Step = memo(
     }, [asks])
     const open = asked || (chosen ?? (asks || (live && last && (busy || step.state === 'ok'))))
     const shown = again ? again.view : step
-    const figures = open ? [] : shown.items.filter(isFigure)
+    const figures = open ? [] : figuresOf(shown.items)
     const state = rerun ? rerunState(rerun, again?.view ?? null, w) : stateOf(group, live, w)
     const code = rerun?.code ?? step.code
     const notices = noticesIn(group)

@@ -352,7 +352,7 @@ async function runOne(session: string, { id, code }: Step, w: Words): Promise<bo
       data(
         client.POST('/sessions/{session}/executions', {
           params: { path: { session }, query: { background: true }, header },
-          body: { code, approved: true, input: true }, // a person has looked at it
+          body: { code, approved: true, input: true, widgets: true }, // a person has looked at it
         }),
       ),
     )) as Execution

@@ -72,6 +72,7 @@ const pictures = [
   'image/gif',
   'image/webp',
   'application/vnd.plotly.v1+json',
+  'application/vnd.jupyter.widget-view+json',
 ]
 
 /** Whether an event shows something that an answer may stand on: a figure. Such stay open when the step is folded. */
@@ -83,4 +84,12 @@ export function isFigure(event: { type: string; data?: unknown }): boolean {
   // What code shows as HTML is what it was for, but for tables: those are looked at on the way.
   if (typeof html === 'string' && !html.includes('class="dataframe"')) return true
   return Object.keys(data).some((mime) => pictures.includes(mime) || mime.startsWith('application/vnd.vega'))
+}
+
+/** What of a step's events is shown while it is folded: its figures, with the states of widgets among them. */
+export function figuresOf<E extends { type: string; data?: unknown }>(items: readonly E[]): E[] {
+  const figures = items.filter(isFigure)
+  return figures.some((f) => 'application/vnd.jupyter.widget-view+json' in (f.data as object))
+    ? items.filter((e) => e.type === 'widgets' || figures.includes(e))
+    : figures
 }

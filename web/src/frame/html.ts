@@ -2,6 +2,9 @@
 
 const refused = 'script, iframe, frame, object, embed, base, link, meta, form, portal, fencedframe, template'
 
+/** HTML of a description or the like, among what is shown already. */
+export const inlineHtml = (root: HTMLElement, html: string) => showHtml(root, html, false)
+
 export function showHtml(root: HTMLElement, html: string, scripts: boolean) {
   const parsed = new DOMParser().parseFromString(html, 'text/html')
   const wanted = scripts ? 'iframe, frame, object, embed, base, link, meta, portal, fencedframe' : refused

@@ -2,7 +2,7 @@ const here = (document.currentScript as HTMLScriptElement | null)?.src ?? docume
 const loading = new Map<string, Promise<void>>()
 
 /** Loads one of the bundles beside this script. */
-export function load(name: 'plotly-cartesian' | 'plotly-strict' | 'vega'): Promise<void> {
+export function load(name: 'plotly-cartesian' | 'plotly-strict' | 'vega' | 'widgets'): Promise<void> {
   const known = loading.get(name)
   if (known) return known
   const now = new Promise<void>((done, fail) => {

@@ -1,16 +1,31 @@
 import type { Chart, Request } from './chart'
 import { showHtml } from './html'
 import { load } from './load'
+import { showItem } from './outputItem'
 import { drawPlotly } from './plotly'
-import { clamp, type Export, type In, type Out, readIn } from './protocol'
+import { clamp, type Export, type In, type Move, type Out, readIn } from './protocol'
 import { colours, sans } from './theme'
+import type { Closed, Show, Shown } from './widgetState'
 
 // The only script of /frame: draws what the page sends, in an origin of its own. Nothing here can reach the page, its
 // cookies or the network.
 
 let nonce: string | null = null
 let chart: Chart | null = null
+let widgets: Promise<Widgets> | null = null // that are drawn
 let said = 0
+
+interface Widgets {
+  take: (models: unknown, closed: Closed, quiet: boolean) => void
+  done: (n: number) => void
+}
+type DrawWidgets = (
+  root: HTMLElement,
+  shown: Shown,
+  theme: 'light' | 'dark',
+  show: Show,
+  tell: (move: Move) => void,
+) => Promise<Widgets>
 
 const root = document.createElement('div')
 root.id = 'root'
@@ -56,8 +71,19 @@ async function render(request: NonNullable<In['render']>) {
     await load('vega')
     const draw = (window as unknown as { coveVega: (r: HTMLElement, k: string, q: Request) => Promise<Chart> }).coveVega
     chart = await draw(root, request.kind, request)
+  } else if (request.kind === 'widgets') {
+    widgets = drawWidgets(request)
+    await widgets
   }
   tellHeight()
+}
+
+async function drawWidgets(request: Request) {
+  await load('widgets')
+  const draw = (window as unknown as { coveWidgets: DrawWidgets }).coveWidgets
+  const plotly = (box: HTMLElement, data: unknown) => drawPlotly(box, { ...request, data, fill: false })
+  const show: Show = (box, item, view) => showItem(box, item, { plotly, view })
+  return await draw(root, request.data as Shown, request.theme, show, (move) => tell({ move }))
 }
 
 async function give(kind: Export) {
@@ -73,7 +99,16 @@ window.addEventListener('message', (event) => {
   if (!got) return
   nonce = got.cove
   if (got.render) render(got.render).catch((e) => tell({ failed: message(e) }))
-  else if (got.export) give(got.export).catch((e) => tell({ failed: message(e) }))
+  else if (got.widgets) {
+    const { models, closed, done, quiet } = got.widgets
+    void widgets
+      ?.catch(() => null)
+      .then((all) => {
+        // What a move itself has told holds, unless there are newer ones.
+        if (done !== undefined) all?.done(done)
+        if (models || closed) all?.take(models ?? {}, closed ?? [], quiet === true)
+      })
+  } else if (got.export) give(got.export).catch((e) => tell({ failed: message(e) }))
 })
 
 document.addEventListener(

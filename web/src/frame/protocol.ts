@@ -1,6 +1,8 @@
 // What the page and the frame of a chart say to each other. Both read what they get as hostile.
 
-export type Kind = 'plotly' | 'vega' | 'vega-lite' | 'html' | 'scripts'
+import { type Models, models, closed as readClosed } from './widgetState'
+
+export type Kind = 'plotly' | 'vega' | 'vega-lite' | 'html' | 'scripts' | 'widgets'
 export type Export = 'png' | 'svg' | 'csv'
 
 /** From the page. The first message has the nonce that all others must have, in both directions. */
@@ -8,6 +10,16 @@ export interface In {
   cove: string
   render?: { kind: Kind; data: unknown; theme: 'light' | 'dark'; locale: string; fill: boolean }
   export?: Export
+  /** New states of widgets, also with the number of a move whose code has run. quiet: links of this frame tell their code nothing of it. */
+  widgets?: { models?: Models; closed?: string[]; done?: number; quiet?: boolean }
+}
+
+/** What a person did with a widget: parts of its state, or a message that its code understands. Numbers count up. */
+export interface Move {
+  n: number
+  widget: string
+  state?: unknown
+  content?: unknown
 }
 
 /** From the frame. */
@@ -19,12 +31,13 @@ export interface Out {
   failed?: string
   refused?: true // the frame's policy did not let a script run
   leave?: true // Esc was pressed
+  move?: Move
 }
 
-export const heights = { least: 80, most: 2000 }
-export const limits = { exported: 100_000_000, link: 8000, failed: 500 }
+export const heights = { least: 40, most: 2000 }
+export const limits = { exported: 100_000_000, link: 8000, failed: 500, move: 200_000 }
 
-const kinds: readonly string[] = ['plotly', 'vega', 'vega-lite', 'html', 'scripts']
+const kinds: readonly string[] = ['plotly', 'vega', 'vega-lite', 'html', 'scripts', 'widgets']
 const exports_: readonly string[] = ['png', 'svg', 'csv']
 const isRecord = (v: unknown): v is Record<string, unknown> => v !== null && typeof v === 'object' && !Array.isArray(v)
 
@@ -46,7 +59,31 @@ export function readIn(message: unknown, nonce: string | null): In | null {
       },
     }
   }
+  if (isRecord(message.widgets)) return { cove: message.cove, widgets: readNews(message.widgets) }
   return exports_.includes(String(kind)) ? { cove: message.cove, export: kind as Export } : null
+}
+
+function readNews(news: Record<string, unknown>): NonNullable<In['widgets']> {
+  return {
+    ...(news.models ? { models: models(news.models) } : {}),
+    ...(news.closed ? { closed: readClosed(news.closed) } : {}),
+    ...(news.quiet === true ? { quiet: true } : {}),
+    ...(typeof news.done === 'number' ? { done: news.done } : {}),
+  }
+}
+
+/** A move that is small, and JSON: either a state or a content. */
+function readMove(move: Record<string, unknown>): Move | null {
+  const { n, widget, state, content } = move
+  if (typeof n !== 'number' || !Number.isSafeInteger(n)) return null
+  if (typeof widget !== 'string' || !/^[!-~]{1,128}$/.test(widget)) return null
+  try {
+    const text = JSON.stringify(state === undefined ? content : state)
+    if (text === undefined || text.length > limits.move || (state !== undefined && !isRecord(state))) return null
+    return state === undefined ? { n, widget, content: JSON.parse(text) } : { n, widget, state: JSON.parse(text) }
+  } catch {
+    return null
+  }
 }
 
 export function readOut(message: unknown, nonce: string): Out | null {
@@ -57,6 +94,10 @@ export function readOut(message: unknown, nonce: string): Out | null {
   if (typeof message.failed === 'string') out.failed = message.failed.slice(0, limits.failed)
   if (message.refused === true) out.refused = true
   if (message.leave === true) out.leave = true
+  if (isRecord(message.move)) {
+    const move = readMove(message.move)
+    if (move) out.move = move
+  }
   const e = message.exported
   if (isRecord(e) && exports_.includes(String(e.kind)) && e.bytes instanceof ArrayBuffer) {
     if (e.bytes.byteLength <= limits.exported) out.exported = { kind: e.kind as Export, bytes: e.bytes }

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'react'
 import { client, data, type Execution, insist, once, pages, type Turn } from '../api/client'
 import { refresh } from '../api/queries'
 import { restartPython } from '../panels/SessionPanel'
+import { widgetCode } from '../panels/widgets'
 import { complain, toast } from '../parts'
 import { useWords } from '../words'
 import { at, type Cell, change, insert, merge, move, runnable, stale, turnInto } from './cells'
@@ -84,7 +85,8 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
     queryFn: async () => {
       const ran = await Promise.all(sessions.map(executionsOf))
       // A branch has a session of its own, and goes on from what ran for the turns before it.
-      return ran.flat().filter((e) => (e.turn ? !turns || ids.has(e.turn) : e.session === session))
+      const cells = ran.flat().filter((e) => !e.code.startsWith(widgetCode))
+      return cells.filter((e) => (e.turn ? !turns || ids.has(e.turn) : e.session === session))
     },
   })
 
@@ -135,7 +137,7 @@ export function useCells(session: string, turns: readonly Turn[] | undefined) {
           data(
             client.POST('/sessions/{session}/executions', {
               params: { path: { session }, query: { background: true }, header: headers },
-              body: { code: cell.code, approved: true, input: true }, // a person has looked at it
+              body: { code: cell.code, approved: true, input: true, widgets: true }, // a person has looked at it
             }),
           ),
         )) as Execution

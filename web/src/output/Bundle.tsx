@@ -1,4 +1,4 @@
-import { lazy, memo, Suspense, useMemo, useState } from 'react'
+import { lazy, memo, Suspense, useContext, useMemo, useState } from 'react'
 import { ChartFrame, chartOf } from './ChartFrame'
 import { Figure } from './Figure'
 import { Html } from './Html'
@@ -10,8 +10,10 @@ import { TerminalView } from './TerminalView'
 import { countRows, isDataFrame, largeRows, parseTable } from './table'
 import { Terminal } from './terminal'
 import type { Mime, Theme } from './types'
+import { ToldContext, widgetOf } from './widgets'
 import { fill, plain, size, words } from './words'
 
+const WidgetView = lazy(async () => ({ default: (await import('./WidgetView')).WidgetView }))
 const Grid = lazy(() => import('./Grid'))
 const SheetGrid = lazy(async () => ({ default: (await import('./Grid')).SheetGrid }))
 
@@ -35,6 +37,15 @@ export const Bundle = memo(function Bundle({ n, data, metadata, theme }: Props) 
   const may = large <= largeRows || agreed
   const table = useMemo(() => (frame !== null && may ? parseTable(frame) : null), [frame, may])
   const written = text(data['text/plain'])
+  const widget = useMemo(() => widgetOf(data), [data])
+  const told = useContext(ToldContext)
+  if (widget && told?.tells(widget)) {
+    return (
+      <Suspense fallback={<Plain text={written ?? ''} />}>
+        <WidgetView id={widget} text={written ?? ''} theme={theme} />
+      </Suspense>
+    )
+  }
   if (chart) return <ChartFrame kind={chart.kind} spec={chart.spec} data={data} number={n} theme={theme} />
   if (pictures.some((t) => data[t] !== undefined)) return <Figure number={n} data={data} metadata={metadata} />
   if (sheet) {

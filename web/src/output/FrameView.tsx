@@ -1,15 +1,20 @@
 import { type RefObject, useEffect, useEffectEvent, useRef, useState } from 'react'
 import { base } from '../api/base'
-import { type Export, type In, type Kind, readOut } from '../frame/protocol'
+import { type Export, type In, type Kind, type Move, readOut } from '../frame/protocol'
 import css from './chart.module.css'
 import { Ask, linkAddress } from './Link'
 import type { Theme } from './types'
+import { words } from './words'
+
+const mostLeft = 3
 
 export type Exporter = (kind: Export) => void
 
 interface Props {
   kind: Kind
   data: unknown
+  /** What is drawn, in the place of data, as it is when the frame is there. */
+  current?: () => unknown
   theme: Theme
   title: string
   height: number
@@ -19,6 +24,9 @@ interface Props {
   onExported?: (kind: Export, bytes: ArrayBuffer) => void
   onFailed?: (why: string) => void
   onRefused?: () => void
+  /** Tells the frame of widgets, which FrameView puts here. */
+  news?: RefObject<((news: NonNullable<In['widgets']>) => void) | null>
+  onMove?: (move: Move) => void
   /** Esc was pressed in the frame, whose keys the page does not hear. */
   onLeave?: () => void
 }
@@ -41,6 +49,7 @@ export function FrameView(props: Props) {
     if (out.failed !== undefined) props.onFailed?.(out.failed)
     if (out.refused) props.onRefused?.()
     if (out.leave) props.onLeave?.()
+    if (out.move) props.onMove?.(out.move)
     if (out.link !== undefined) setLink(linkAddress(out.link))
   })
   useEffect(() => {
@@ -62,12 +71,32 @@ export function FrameView(props: Props) {
       asks.current = null
     }
   })
+  useEffect(() => {
+    const { news } = props
+    if (!news) return
+    news.current = (widgets) => send({ widgets })
+    return () => {
+      news.current = null
+    }
+  })
+  // What code made may not lead the frame elsewhere, and be drawn there: under the policy for scripts, for one.
+  const [gone, setGone] = useState(0)
+  const loaded = useRef(-1)
+  const draw = () => {
+    if (kind === 'widgets' && loaded.current === gone) {
+      if (gone < mostLeft) setGone(gone + 1)
+      else props.onFailed?.(words().frameLeft)
+      return
+    }
+    loaded.current = gone
+    send({ render: { kind, data: props.current ? props.current() : data, theme, locale, fill } })
+  }
   const locale = document.documentElement.lang || 'en'
   const address = new URL(kind === 'scripts' ? 'frame?scripts=1' : 'frame', base).href
   return (
     <>
       <iframe
-        key={`${theme}`}
+        key={`${theme} ${gone}`}
         ref={frame}
         className={css.frame}
         sandbox="allow-scripts"
@@ -75,7 +104,7 @@ export function FrameView(props: Props) {
         src={address}
         title={title}
         style={{ height: fill ? '100%' : height }}
-        onLoad={() => send({ render: { kind, data, theme, locale, fill } })}
+        onLoad={draw}
       />
       {link && <Ask url={link} onClose={() => setLink(null)} />}
     </>

@@ -1,4 +1,4 @@
-import { Component, memo, type ReactNode, useCallback, useRef, useState } from 'react'
+import { Component, memo, type ReactNode, useCallback, useContext, useEffect, useRef, useState } from 'react'
 import { Figures } from './Album'
 import { Bundle } from './Bundle'
 import { ErrorView } from './ErrorView'
@@ -9,6 +9,7 @@ import css from './outputs.module.css'
 import { TerminalView } from './TerminalView'
 import { whole } from './terminal'
 import type { OutputEvent, Theme } from './types'
+import { type News, ToldContext, ToldStates, WidgetContext } from './widgets'
 import { fill, words } from './words'
 
 export interface OutputsProps {
@@ -27,6 +28,15 @@ export const Outputs = memo(function Outputs({ items, live = false, theme = 'lig
   const following = useRef<Following>(undefined)
   following.current ??= new Following()
   const blocks = following.current.read(items)
+  const told = useRef<ToldStates>(undefined)
+  told.current ??= new ToldStates()
+  const news = useRef<News[]>([])
+  news.current.push(...told.current.read(items))
+  const place = useContext(WidgetContext)
+  useEffect(() => {
+    const heard = news.current.splice(0)
+    if (live && place) for (const one of heard) place.hear(one)
+  })
   const [all, setAll] = useState(false)
   const current = useRef(items)
   current.current = items
@@ -39,32 +49,34 @@ export const Outputs = memo(function Outputs({ items, live = false, theme = 'lig
   const failed = blocks.some((b) => b.kind === 'error')
   let bundles = 0
   return (
-    <Figures>
-      <div className={css.outputs}>
-        {hidden > 0 && (
-          <button type="button" className={css.more} onClick={() => setAll(true)}>
-            {fill(words().outputsNotShown, { n: hidden })} · {words().showAll}
-          </button>
-        )}
-        {blocks.map((block, i) => {
-          if (block.kind === 'bundle') bundles++
-          if (i < hidden) return null
-          return (
-            <Guard key={block.key} block={block}>
-              <One
-                block={block}
-                n={bundles}
-                live={live}
-                theme={theme}
-                failed={failed}
-                again={again}
-                onOpenFile={onOpenFile}
-              />
-            </Guard>
-          )
-        })}
-      </div>
-    </Figures>
+    <ToldContext value={told.current}>
+      <Figures>
+        <div className={css.outputs}>
+          {hidden > 0 && (
+            <button type="button" className={css.more} onClick={() => setAll(true)}>
+              {fill(words().outputsNotShown, { n: hidden })} · {words().showAll}
+            </button>
+          )}
+          {blocks.map((block, i) => {
+            if (block.kind === 'bundle') bundles++
+            if (i < hidden) return null
+            return (
+              <Guard key={block.key} block={block}>
+                <One
+                  block={block}
+                  n={bundles}
+                  live={live}
+                  theme={theme}
+                  failed={failed}
+                  again={again}
+                  onOpenFile={onOpenFile}
+                />
+              </Guard>
+            )
+          })}
+        </div>
+      </Figures>
+    </ToldContext>
   )
 })
 

@@ -64,6 +64,8 @@ export class Folder {
         return this.add({ kind: 'input', key: this.next++, event, reply: null })
       case 'input_reply':
         return this.answer(event)
+      case 'widgets':
+        return // see widgets.ts
       case 'done':
         return this.add({ kind: 'done', key: this.next++, event })
     }

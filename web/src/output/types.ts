@@ -106,6 +106,12 @@ export interface InputReplyEvent {
   ended?: boolean
 }
 
+export interface WidgetsEvent {
+  type: 'widgets'
+  models?: unknown
+  closed?: unknown
+}
+
 export interface DoneEvent {
   type: 'done'
   outcome: string
@@ -129,6 +135,7 @@ export type OutputEvent =
   | RollbackEvent
   | InputRequestEvent
   | InputReplyEvent
+  | WidgetsEvent
   | DoneEvent
 
 export type Theme = 'light' | 'dark'

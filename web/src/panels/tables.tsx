@@ -2,8 +2,9 @@ import { type ReactNode, useMemo } from 'react'
 import { client, data } from '../api/client'
 import { asProblem } from '../api/problem'
 import { useSession } from '../api/queries'
-import { InstallContext, type Reader, type Tables, TablesContext } from '../output'
+import { InstallContext, type Reader, type Tables, TablesContext, WidgetContext } from '../output'
 import { installIn } from './install'
+import { useWidgets } from './widgets'
 
 /** Reads tables of a kernel. */
 export function readerOf(session: string, kernel: string): Reader {
@@ -28,7 +29,7 @@ export function readerOf(session: string, kernel: string): Reader {
   }
 }
 
-/** Lets the outputs inside read the rest of their tables from the session in which they were made, and install there what was refused. */
+/** Lets the outputs inside read the rest of their tables from the session in which they were made, move their widgets, and install there what was refused. */
 export function SessionTables({ session, children }: { session: string | undefined; children: ReactNode }) {
   const { data: known, error } = useSession(session)
   const reader = useMemo(() => readerOf(session ?? '', 'main'), [session])
@@ -37,9 +38,12 @@ export function SessionTables({ session, children }: { session: string | undefin
   const state = gone ? 'gone' : known?.state === 'paused' ? 'paused' : known ? 'ready' : null
   const tables = useMemo<Tables | null>(() => (state ? { reader, state } : null), [reader, state])
   const install = useMemo(() => (session && state === 'ready' ? installIn(session) : null), [session, state])
+  const widgets = useWidgets(session, state)
   return (
     <InstallContext value={install}>
-      <TablesContext value={tables}>{children}</TablesContext>
+      <WidgetContext value={widgets}>
+        <TablesContext value={tables}>{children}</TablesContext>
+      </WidgetContext>
     </InstallContext>
   )
 }
