@@ -64,7 +64,8 @@ func TestWidgets(t *testing.T) {
 	// While code runs nobody is told, and nobody waits.
 	var waits struct{ ID string }
 	s.must(http.MethodPost, at+"/executions?background=true", map[string]any{"code": "import time\ntime.sleep(600)"}, &waits)
-	for !strings.Contains(string(s.must(http.MethodGet, widgets, nil, nil).body), `"busy":true`) {
+	for busy := false; !busy; {
+		busy = strings.Contains(string(s.must(http.MethodGet, widgets, nil, nil).body), `"busy":true`)
 	}
 	s.must(http.MethodPost, "/api/v1/executions/"+waits.ID+"/interrupt", nil, nil)
 	s.must(http.MethodPost, at+"/kernels/main/restart", nil, nil)

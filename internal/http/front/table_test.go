@@ -127,7 +127,7 @@ func (w *whole) address(t *testing.T, owner tenant, pattern string) (path string
 			continue
 		}
 		switch name {
-		case "path", "kernel", "process", "question", "item", "member", "provider", "space":
+		case "path", "kernel", "process", "widget", "question", "item", "member", "provider", "space":
 			parts[i] = "main"
 			continue
 		case "storage", "object":

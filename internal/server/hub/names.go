@@ -1,3 +1,4 @@
+//nolint:revive // aliases have their comments where the types are
 package hub
 
 import (
@@ -12,7 +13,7 @@ import (
 	"cove/internal/sessions/ondisk"
 )
 
-// Attachment and the others are what package live is asked with and gives, and what it needs of a session in memory.
+// What package live is asked with and returns, and what it needs of a session in memory.
 type (
 	Attachment      = live.Attachment
 	WidgetMove      = live.WidgetMove
@@ -47,7 +48,7 @@ const (
 	MostUses        = live.MostUses
 )
 
-// NewFile and the others are what package files is asked with.
+// What package files is asked with.
 type (
 	NewFile       = files.NewFile
 	NewUpload     = files.NewUpload
@@ -55,7 +56,7 @@ type (
 	VolumeFolders = files.VolumeFolders
 )
 
-// Word and the others are what package turns is asked with and gives.
+// What package turns is asked with and returns.
 type (
 	Word               = turns.Word
 	CheckKind          = turns.CheckKind
@@ -81,7 +82,7 @@ const (
 	StateNone      = turns.StateNone
 )
 
-// Change and its kind are what package changes reports.
+// What package changes reports.
 type (
 	Change     = changes.Change
 	ChangeKind = changes.ChangeKind
@@ -96,7 +97,7 @@ const (
 	ChangedMuch         = changes.ChangedMuch
 )
 
-// AnswerDay and the others are the records and stores of package record, under the names by which all who use the hub know them.
+// The records and stores of package record, under the names by which all who use the hub know them.
 type (
 	AnswerDay          = record.AnswerDay
 	Work               = record.Work

@@ -77,7 +77,7 @@ yes = w.Checkbox(value=True, description='yes')
 day = w.DatePicker(value=datetime.date(2026, 12, 1), description='day')
 page1 = w.VBox([a, b, choice, many, text, yes, day, w.FloatProgress(value=0.4, max=1, description='done')])
 tabs = w.Tab([page1, w.Accordion([w.HTML('<b>bold</b>')], titles=['folded'])], titles=['first', 'second'])
-display(tabs, w.HBox([w.Button(description='one', button_style='primary'), w.ToggleButton(description='two'), w.Play(max=3)]))
+display(tabs, w.HBox([w.Button(description='one', button_style='primary'), w.ToggleButton(value=True, description='two'), w.Play(max=3)]))
 for i in tqdm(range(7), desc='steps'): pass`
 
 await check('interact, links, tabs and bars work in a notebook', {}, async (page) => {
