@@ -104,6 +104,8 @@ class Widgets:
         """The state of a widget in the form in which notebooks have it, and its size in bytes."""
         try:
             model = widget._get_embed_state()
+            if model.get("model_name") == "PasswordModel":  # what it holds is in no record
+                model = {**model, "state": {**model["state"], "value": ""}}
             size = len(to_json(model))
             if size > WIDGET_ROOM:
                 model = {**model, "state": {}, "buffers": [], "too_large": size}
@@ -186,8 +188,11 @@ class Widgets:
         known = self.known()
         models, more, room = {}, 0, WIDGETS_ROOM
         for id, widget in reversed(list(known.items())):
+            if room <= 0 or len(models) >= MOST_WIDGETS:
+                more = len(known) - len(models)
+                break
             model, size = self.state(widget)
-            if model is None or size > room or len(models) >= MOST_WIDGETS:
+            if model is None or size > room:
                 more += 1
                 continue
             models[str(id)] = model

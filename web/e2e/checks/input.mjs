@@ -1,6 +1,6 @@
 // Code that a person runs asks that person: input() and getpass(), in a step and in a cell.
 import { check, expect, picture, until } from '../kit.mjs'
-import { answered, ask, asViewer, audit } from '../people.mjs'
+import { answered, ask, asViewer, audit, ended } from '../people.mjs'
 
 const code = `import getpass
 name = input('Your name: ')
@@ -26,6 +26,7 @@ async function change(page, text) {
 await check('code of a step that is run again asks, in every window', {}, async (page, context) => {
   await ask(page, "run: print('first')")
   await answered(page, 'It ran.')
+  await ended(page)
   await change(page, code)
   const field = page.getByRole('textbox', { name: 'Your name:' })
   await field.waitFor()
@@ -70,6 +71,7 @@ await check('code of a step that is run again asks, in every window', {}, async 
 await check('a viewer sees that a step waits for input, without a field', {}, async (page, context) => {
   await ask(page, "run: print('first')")
   await answered(page, 'It ran.')
+  await ended(page)
   await change(page, "print('hello', input('Your name: '))")
   const field = page.getByRole('textbox', { name: 'Your name:' })
   await field.waitFor()

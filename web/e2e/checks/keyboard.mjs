@@ -174,6 +174,7 @@ await check('focus rings and the grounds of buttons are whole, in both themes', 
 await check('keys that do something are declared where they do it', {}, async (page) => {
   await ask(page, 'run: 1')
   await answered(page, 'It ran.')
+  await ended(page)
   const declared = await page.evaluate(() =>
     Object.fromEntries(
       [...document.querySelectorAll('[aria-keyshortcuts]')].map((e) => [

@@ -133,11 +133,15 @@ from traitlets import Unicode
 class Foreign(w.DOMWidget):
     _model_name, _model_module = Unicode('M').tag(sync=True), Unicode('elsewhere').tag(sync=True)
     _view_name, _view_module = Unicode('V').tag(sync=True), Unicode('elsewhere').tag(sync=True)
-w.VBox([w.HTML(hostile), w.HTML('x', description=bad, description_allow_html=True), w.HTMLMath(hostile), Foreign()])`,
+w.VBox([w.HTML(hostile), w.HTML('x', description=bad, description_allow_html=True), w.HTMLMath(hostile), Foreign(), w.Password(value='hunter2')])`,
   )
   await answered(page, 'It ran.')
   const frame = await frameWith(page, 'hello')
   await frameWith(page, 'A widget of elsewhere cannot be shown here')
+  await frameWith(page, 'A password widget cannot be used here')
+  const { items } = await (await page.request.get('api/v1/sessions')).json()
+  const told = await page.request.get(`api/v1/sessions/${items[0].id}/kernels/main/widgets`)
+  expect(told.ok() && !(await told.text()).includes('hunter2'), 'what a password widget holds is told')
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))))
   expect(!(await page.evaluate(() => window.hurt)), 'a script reached the page')
   expect(!(await frame.evaluate(() => window.hurt)), 'a script ran in the frame')

@@ -23,7 +23,7 @@ export interface Shown {
   models: Models
   /** Nothing can be moved. */
   fixed: boolean
-  texts: { strange: string; large: string; gone: string; upload: string }
+  texts: { strange: string; large: string; gone: string; upload: string; password: string }
 }
 
 /** Shows one output of an Output widget; view shows a widget in a box. */

@@ -171,6 +171,7 @@ class Manager extends ManagerBase {
   private make(id: string, model: Model) {
     if (model.too_large) return this.replace(id, this.shown.texts.large)
     if (model.model_name === 'FileUploadModel') return this.replace(id, this.shown.texts.upload) // its bytes would have no way
+    if (model.model_name === 'PasswordModel') return this.replace(id, this.shown.texts.password) // what is typed would be recorded
     if (!this.classes[model.model_module]?.[model.model_name])
       return this.replace(id, this.shown.texts.strange.replace('{module}', model.model_module.slice(0, 100)))
     const { model_name, model_module, model_module_version } = model

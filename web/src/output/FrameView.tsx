@@ -81,14 +81,15 @@ export function FrameView(props: Props) {
   })
   // What code made may not lead the frame elsewhere, and be drawn there: under the policy for scripts, for one.
   const [gone, setGone] = useState(0)
-  const loaded = useRef(-1)
+  const shown = `${theme} ${gone}`
+  const loaded = useRef('')
   const draw = () => {
-    if (kind === 'widgets' && loaded.current === gone) {
+    if (kind === 'widgets' && loaded.current === shown) {
       if (gone < mostLeft) setGone(gone + 1)
       else props.onFailed?.(words().frameLeft)
       return
     }
-    loaded.current = gone
+    loaded.current = shown
     send({ render: { kind, data: props.current ? props.current() : data, theme, locale, fill } })
   }
   const locale = document.documentElement.lang || 'en'
@@ -96,7 +97,7 @@ export function FrameView(props: Props) {
   return (
     <>
       <iframe
-        key={`${theme} ${gone}`}
+        key={shown}
         ref={frame}
         className={css.frame}
         sandbox="allow-scripts"

@@ -65,7 +65,13 @@ export function WidgetView({ id, text, theme }: { id: string; text: string; them
     view: id,
     models: statesFor(id, told?.models ?? {}, place?.states.models ?? {}),
     fixed,
-    texts: { strange: w.widgetStrange, large: w.widgetLarge, gone: w.widgetMissing, upload: w.widgetUpload },
+    texts: {
+      strange: w.widgetStrange,
+      large: w.widgetLarge,
+      gone: w.widgetMissing,
+      upload: w.widgetUpload,
+      password: w.widgetPassword,
+    },
   })
   const move = async (what: Move) => {
     if (!place || fixed) return news.current?.({ done: what.n })

@@ -47,7 +47,7 @@ func (m *Manager) MoveWidget(ctx context.Context, who auth.Principal, session, n
 	if err != nil {
 		return record.Execution{}, err
 	}
-	return m.StartExecution(ctx, who, NewExecution{Session: session, Kernel: name, Code: code, Unnumbered: true, Widgets: true, Approved: true})
+	return m.StartExecution(ctx, who, NewExecution{Session: session, Kernel: name, Code: code, Unnumbered: true, Widgets: true, Approved: true, Unheard: true})
 }
 
 // code is a call of the kernel's object for comms, which is in no list of what people and models have run.
